@@ -1,0 +1,82 @@
+import type { ErrorCode } from './errors.ts';
+import type { ContainerId, Fence, OwnerId, SandboxId } from './ids.ts';
+
+/** How a caller came by its sandbox. */
+export type Origin = 'created' | 'spare' | 'discovered' | 'reclaimed' | 'reused';
+/** Why a container is removed. */
+export type RemovalReason =
+  | 'idle'
+  | 'capacity'
+  | 'explicit'
+  | 'residue'
+  | 'failed-start'
+  | 'expired'
+  | 'stray'
+  | 'unsettled'
+  | 'shutdown'
+  | 'replaced';
+
+interface About {
+  readonly sandbox: SandboxId;
+  readonly fence?: Fence;
+  readonly container?: ContainerId | null;
+}
+
+/**
+ * What happens in the broker, told once, where it happens. Logs and metrics are made of these. Durations in
+ * milliseconds. No user's text is in them.
+ */
+export type BrokerEvent =
+  | ({ readonly type: 'acquired'; readonly origin: Origin; readonly durationMs: number } & About)
+  | ({
+      readonly type: 'acquire-failed';
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly durationMs: number;
+    } & About)
+  | ({ readonly type: 'acquire-waits'; readonly owner: OwnerId } & About)
+  | ({
+      readonly type: 'started';
+      readonly createMs: number;
+      readonly startMs: number;
+      readonly readyMs: number;
+    } & About)
+  | ({ readonly type: 'start-failed'; readonly code: ErrorCode; readonly message: string } & About)
+  | ({ readonly type: 'released' } & About)
+  | ({ readonly type: 'claimed'; readonly reason: RemovalReason } & About)
+  | ({ readonly type: 'removed'; readonly reason: RemovalReason; readonly durationMs: number } & About)
+  | ({ readonly type: 'removal-stopped'; readonly reason: RemovalReason; readonly because: string } & About)
+  | ({ readonly type: 'removal-failed'; readonly reason: RemovalReason; readonly message: string } & About)
+  | ({ readonly type: 'adopted'; readonly from: OwnerId | null } & About)
+  | ({ readonly type: 'ended'; readonly reason: string; readonly exitCode: number | null } & About)
+  | ({ readonly type: 'lease-lost' } & About)
+  | ({ readonly type: 'lease-reasserted' } & About)
+  | ({ readonly type: 'record-unreadable'; readonly message: string } & About)
+  | { readonly type: 'foreign-name'; readonly container: ContainerId; readonly name: string }
+  | { readonly type: 'renewal-pass'; readonly renewed: number; readonly durationMs: number }
+  | {
+      readonly type: 'reconcile-pass';
+      readonly containers: number;
+      readonly steps: number;
+      readonly durationMs: number;
+    }
+  | { readonly type: 'loop-failed'; readonly loop: string; readonly code: ErrorCode | null; readonly message: string }
+  | { readonly type: 'image-pull'; readonly image: string; readonly progress: string }
+  | { readonly type: 'engine-mismatch'; readonly expected: string; readonly seen: string }
+  | {
+      readonly type: 'dependency';
+      readonly name: 'store' | 'engine' | 'images';
+      readonly ok: boolean;
+      readonly message: string | null;
+    }
+  | { readonly type: 'readiness'; readonly ready: boolean; readonly because: string | null }
+  | {
+      readonly type: 'audit';
+      readonly action: string;
+      readonly outcome: string;
+      readonly key: string | null;
+      readonly sandbox: SandboxId | null;
+      readonly requestId: string;
+    };
+
+export type Emit = (event: BrokerEvent) => void;

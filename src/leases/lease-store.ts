@@ -1,0 +1,260 @@
+import type { Previous } from '../domain/errors.ts';
+import type { Identity } from '../domain/identity.ts';
+import type { ContainerId, EngineMark, Fence, HoldId, Life, OwnerId, SandboxId } from '../domain/ids.ts';
+import type { LeaseRecord } from '../domain/sandbox.ts';
+
+/**
+ * The lease store, as one replica sees it: a handle is made for one owner, and "mine" below means that the record
+ * carries this owner (and, where a fence is passed, that fence).
+ *
+ * - Every method is one atomic step in the store, judged by the store's clock. `readMany` and `renew` are atomic
+ *   record by record.
+ * - Every step first brings the record into the present life (see `intoLife`); only reads write nothing at all.
+ * - A tombstone that has stood for a lease counts as no record, except for `read`, `readMany` and `page`.
+ * - Every method rejects with `store_unavailable` when the store cannot answer in time. Such a call may have been
+ *   carried out; sending it again is harmless (at worst a hold more, which runs out).
+ * - A record that cannot be read, or that a newer version wrote, rejects with `record_unreadable` and is left as it
+ *   is, except by `condemnByIntent`, which clears one that cannot be read. In batches it is reported for its id alone.
+ * - Nothing else is thrown, save `identity_mismatch` by `take`. A refusal is a reply.
+ */
+export interface LeaseStore {
+  readonly owner: OwnerId;
+  /** False for a store that lives in this process: there are no peers, so a missing record needs no wait. */
+  readonly seesPeers: boolean;
+
+  /**
+   * Begins an acquire. Nothing known → `starting`, if capacity allows. `ready` → stays so, whoever owned it, plus a
+   * hold for `holdTtlMs`. `destroying`, or a `starting` that is mine or expired → `starting`, and the container it
+   * named is to be removed as residue. A peer's live `starting` → `wait`. Owner and fence are new in all but `wait`
+   * and `full`. Not idempotent: each call is one more handout.
+   */
+  take(request: TakeRequest): Promise<TakeReply>;
+
+  /**
+   * My `starting` with this fence → `ready`, with a hold under the fence for `holdMs`. A container that was found
+   * rather than made also gets an unknown hold and stays unverified. Anything else, also no record: `moved`.
+   */
+  activate(request: ActivateRequest): Promise<LeaseRecord | 'moved'>;
+
+  /** Notes that the container was seen fit, and where it answers, if a `ready` record still names it. Idempotent. */
+  verify(id: SandboxId, container: ContainerId, url: string): Promise<LeaseRecord | 'moved'>;
+
+  /** `ready` that names this container, seen dead → my `starting` with a new fence; of two that try, one wins. */
+  restart(id: SandboxId, container: ContainerId): Promise<StartReply | 'moved'>;
+
+  /** My `starting` names the stopped container that holds its name, to be removed as residue. Idempotent. */
+  residue(id: SandboxId, fence: Fence, container: ContainerId): Promise<StartReply | 'moved'>;
+
+  /** The hold counts again for `holdTtlMs`, also one that ran out or was forgotten, if it is of this container. */
+  keepalive(id: SandboxId, hold: HoldId): Promise<LeaseRecord | 'hold_lost' | 'not_found'>;
+
+  /**
+   * Ends exactly that hold; the last one starts the idle clock. Idempotent: an unknown hold changes nothing.
+   * `not_found` where no sandbox is.
+   */
+  release(id: SandboxId, hold: HoldId): Promise<LeaseRecord | 'not_found'>;
+
+  /** Expired `ready` → mine, all else unchanged. No record → `ready`, new fence, unknown hold, unverified. */
+  adopt(request: AdoptRequest): Promise<LeaseRecord | 'refused'>;
+
+  /**
+   * Announces a removal. A refused claim leaves the record as it was. The same claim twice by one owner is one claim:
+   * a record that is `destroying`, mine and of this fence answers with the same claim again.
+   */
+  claim(id: SandboxId, fence: Fence, condition: ClaimCondition): Promise<Claim | 'refused'>;
+
+  /**
+   * Announces a removal that a caller asked for, with or without holds, whoever owns it: `ready` that names this
+   * container, or an expired `starting` (naming `container` or its residue); with no record, a tombstone or an
+   * unreadable one: the container found under the name. Live `starting` → `wait`. `destroying` → `underway`.
+   * `nothing` when the record names another container, or there is neither record nor container.
+   */
+  condemnByIntent(id: SandboxId, container: ContainerId | null): Promise<Claim | 'wait' | 'underway' | 'nothing'>;
+
+  /**
+   * The question before a removal, asked after the container was condemned:
+   * - `mine`: nobody can come to hold it any more. My marker was refreshed, or written again if the record is gone.
+   * - `named`: a `ready` record names this container; somebody has it.
+   * - `starting`: a start that names no container yet may have found this one; ask again, for a lease at most.
+   * - `taken`: somebody else finishes it, or it is finished.
+   */
+  confirm(request: ConfirmRequest): Promise<ConfirmReply>;
+
+  /** My `destroying` of this fence → tombstone; otherwise nothing happens. Idempotent. */
+  drop(id: SandboxId, fence: Fence, previous: Previous | null): Promise<'dropped' | 'nothing'>;
+
+  /** A container that ended by itself: `ready` naming it, mine or expired → tombstone that tells why. */
+  end(id: SandboxId, container: ContainerId, why: Previous): Promise<'ended' | 'nothing'>;
+
+  /**
+   * Extends my leases, `starting` and `ready`, never `destroying`; and keeps the life alive, also with an empty batch.
+   * `lapsed`: no record, or one with a smaller fence than mine (the store went back). `lost`: anything else. Never
+   * takes anything again. At most 200 ids a call.
+   */
+  renew(leases: readonly LeaseClaim[]): Promise<ReadonlyMap<SandboxId, RenewReply>>;
+
+  /** After `lapsed`: writes the record back as `ready`, unverified, with an unknown hold and a new fence. */
+  reassert(request: ReassertRequest): Promise<LeaseRecord | 'refused'>;
+
+  /** My leases among these end now, `starting` ones too: a peer may adopt or take them at once. Idempotent. */
+  handover(ids: readonly SandboxId[]): Promise<void>;
+
+  /** Puts a started, ready container at the disposal of whoever comes next. Idempotent by container. */
+  addSpare(spare: Spare): Promise<void>;
+
+  /** My `starting` of this fence takes a spare of this profile and spec out of the pool; null: there is none. */
+  claimSpare(id: SandboxId, fence: Fence, profile: string, spec: string): Promise<Spare | null | 'moved'>;
+
+  /** Never changes anything. Tombstones are returned too, for as long as they tell why. */
+  read(id: SandboxId): Promise<Snapshot>;
+  /** As `read`, in the order asked, in one round trip per 200 ids. */
+  readMany(ids: readonly SandboxId[]): Promise<readonly Snapshot[]>;
+  /** Records of the deployment in the order of their ids, after `after`; `next` is null at the end. */
+  page(
+    after: SandboxId | null,
+    limit: number,
+  ): Promise<{ readonly items: readonly Snapshot[]; readonly next: SandboxId | null }>;
+
+  /**
+   * The first mark that a deployment's store sees is remembered; returns the remembered one. A replica that sees
+   * another engine must not conclude anything from it.
+   */
+  settleEngine(mark: EngineMark): Promise<EngineMark>;
+
+  /** Answers when the store does. */
+  ping(): Promise<void>;
+  /** Ends connections and timers. Memoised; later calls of other methods reject with `store_unavailable`. */
+  close(): Promise<void>;
+}
+
+/** What every handle of one deployment agrees on. Durations in milliseconds; 0 for a limit means none. */
+export interface LeasePolicy {
+  readonly leaseMs: number;
+  readonly holdTtlMs: number;
+  readonly maxSandboxes: number;
+  readonly maxPerUser: number;
+}
+
+export interface TakeRequest {
+  readonly id: SandboxId;
+  readonly identity: Identity;
+  readonly spec: string;
+  /** The largest fence that the caller has seen for this id (its container's label, say). */
+  readonly known?: Fence;
+}
+
+export type TakeReply =
+  | { readonly kind: 'ready'; readonly record: LeaseRecord; readonly hold: HoldId; readonly heldBefore: boolean }
+  | ({ readonly kind: 'starting' } & StartReply)
+  | { readonly kind: 'wait'; readonly record: LeaseRecord }
+  | { readonly kind: 'full'; readonly scope: 'fleet' | 'user' };
+
+/** A start that is mine. `residue`: the container to condemn, confirm and remove first. */
+export interface StartReply {
+  readonly record: LeaseRecord;
+  readonly fence: Fence;
+  readonly residue: ContainerId | null;
+  readonly life: Life;
+}
+
+export interface ActivateRequest {
+  readonly id: SandboxId;
+  readonly fence: Fence;
+  readonly container: ContainerId;
+  readonly engine: EngineMark;
+  readonly url: string;
+  readonly found: boolean;
+  /** The container's `.fence` label. */
+  readonly since: Fence;
+  readonly spec: string | null;
+  /** Epoch milliseconds of the container's creation; null: keep what `take` wrote. */
+  readonly createdAt: number | null;
+  readonly holdMs: number;
+}
+
+export interface AdoptRequest {
+  readonly id: SandboxId;
+  /** Of the container that was found running; null adopts an expired record only. */
+  readonly container: FoundContainer | null;
+}
+
+export interface FoundContainer {
+  readonly container: ContainerId;
+  readonly engine: EngineMark;
+  readonly url: string | null;
+  readonly since: Fence;
+  readonly profile: string | null;
+  readonly userId: string | null;
+  readonly threadId: string | null;
+  readonly spec: string | null;
+  readonly createdAt: number | null;
+}
+
+export type ClaimCondition =
+  /** Mine, `ready`, and unheld for at least so long. Keeps its fence. */
+  | { readonly kind: 'idle'; readonly unheldMs: number }
+  /** Anybody's, `ready`, and unheld. */
+  | { readonly kind: 'capacity' }
+  /** My own live `starting`, naming the container it made or that holds its name. Keeps its fence. */
+  | { readonly kind: 'failed-start'; readonly container: ContainerId | null }
+  /** An expired `starting` (naming `container`, else its residue) or an expired `destroying`, of anybody. */
+  | { readonly kind: 'expired'; readonly container: ContainerId | null }
+  /** `ready`, unverified, naming this container, which has been condemned for a lease; whatever its holds. */
+  | { readonly kind: 'unsettled'; readonly container: ContainerId };
+
+/** A removal that is mine to carry out. `life`: of the store, in which it was claimed. */
+export interface Claim {
+  readonly id: SandboxId;
+  readonly fence: Fence;
+  readonly container: ContainerId | null;
+  readonly engine: EngineMark | null;
+  readonly life: Life;
+  readonly previous: Previous | null;
+}
+
+export type ConfirmRequest =
+  /** A teardown: `mine` if the record is my `destroying` of this fence, or is gone (then it is written again). */
+  | {
+      readonly kind: 'teardown';
+      readonly id: SandboxId;
+      readonly fence: Fence;
+      readonly container: ContainerId;
+      readonly engine: EngineMark | null;
+    }
+  /** An acquire's residue: `mine` if the record is my `starting` of this fence. */
+  | { readonly kind: 'residue'; readonly id: SandboxId; readonly fence: Fence; readonly container: ContainerId }
+  /** A container that no acquire hands out: `mine` if a verified `ready` names another, or no record does. */
+  | { readonly kind: 'stray'; readonly id: SandboxId; readonly container: ContainerId };
+
+export interface ConfirmReply {
+  readonly answer: 'mine' | 'named' | 'starting' | 'taken';
+  readonly life: Life;
+}
+
+export interface LeaseClaim {
+  readonly id: SandboxId;
+  readonly fence: Fence;
+}
+
+export type RenewReply = 'renewed' | 'lapsed' | 'lost' | 'unreadable';
+
+export interface ReassertRequest extends FoundContainer {
+  readonly id: SandboxId;
+  /** The fence I remember; a record with this one or a larger one is left alone. */
+  readonly fence: Fence;
+}
+
+export interface Spare {
+  readonly container: ContainerId;
+  readonly engine: EngineMark;
+  readonly url: string;
+  readonly profile: string;
+  readonly spec: string;
+  readonly createdAt: number;
+}
+
+/** One record as it was at `now` of the store's clock. */
+export type Snapshot =
+  | { readonly kind: 'record'; readonly id: SandboxId; readonly record: LeaseRecord; readonly now: number }
+  | { readonly kind: 'absent'; readonly id: SandboxId; readonly now: number }
+  | { readonly kind: 'unreadable'; readonly id: SandboxId; readonly reason: string; readonly now: number };

@@ -1,0 +1,99 @@
+import type { Container, Sighting } from '../domain/container.ts';
+import type { ContainerId, EngineMark, Fence, OwnerId, SandboxId } from '../domain/ids.ts';
+import type { Profile } from '../domain/profile.ts';
+
+/**
+ * The container engine, as far as the broker needs it. It sees one deployment's containers only.
+ *
+ * - Every method has a deadline of its own and settles by it, whatever the daemon does. The pull of an image is
+ *   bounded by its progress instead.
+ * - Errors are `BrokerError`s: `runtime_timeout` (no answer in time; it may still be carried out),
+ *   `runtime_unavailable` (no connection, or an answer that is no answer), `foreign_container`, `image_unavailable`,
+ *   `sandbox_start_failed`.
+ * - Nothing here decides: whether a container may be removed is the caller's matter.
+ */
+export interface ContainerRuntime {
+  /**
+   * The value kept inside this engine by which it is known; made at the first call ever. Stable across replicas and
+   * restarts of the daemon.
+   */
+  mark(): Promise<EngineMark>;
+
+  /** All containers of this deployment, running or not, in one call. A failed list rejects; it is never empty. */
+  list(): Promise<readonly Container[]>;
+
+  /** Looks for one container by id, or by its exact name. Never rejects, and never waits for a container's lock. */
+  look(target: LookTarget): Promise<Sighting>;
+
+  /** True if the profile's image is in the engine. */
+  hasImage(profile: Profile): Promise<boolean>;
+
+  /**
+   * Makes the profile's image available according to its `pull`; any number of waiting callers share one pull.
+   * Rejects with `image_unavailable`.
+   */
+  ensureImage(profile: Profile): Promise<void>;
+
+  /**
+   * Creates a container, not started. `name_taken`: a container of this deployment has the name. Rejects with
+   * `foreign_container` when somebody else's has, and leaves it untouched. When the reply is lost the container may
+   * exist: look for it by name.
+   */
+  create(request: CreateRequest): Promise<ContainerId | 'name_taken'>;
+
+  /** Starts it; already running is success. Rejects with `sandbox_start_failed` and the engine's words. */
+  start(container: ContainerId): Promise<void>;
+
+  /**
+   * Waits until the container's address is visible, then until the profile's readiness path answers 200 there, while
+   * the container runs. Rejects with `sandbox_not_ready` (last status and last log lines in the message) at
+   * `deadlineMs` from now or the profile's own timeout, whichever comes first; with `sandbox_start_failed` when the
+   * container ended meanwhile.
+   */
+  waitReady(container: ContainerId, profile: Profile, deadlineMs: number): Promise<{ readonly url: string }>;
+
+  /**
+   * Renames by container id to the condemned name. True if this very call did it, false if it has that name already.
+   * A container that is gone: false. Idempotent.
+   */
+  condemn(id: SandboxId, container: ContainerId): Promise<boolean>;
+
+  /** Gives a condemned container the sandbox's name back. A container or name that is not to be had: nothing. */
+  giveBack(id: SandboxId, container: ContainerId): Promise<void>;
+
+  /**
+   * Stops (unless `onlyIfStopped`) and removes the container that has the condemned name of this pair, and only that.
+   * Resolves once it is gone, also if it was: `removed`. `left`: with `onlyIfStopped`, it turned out to run.
+   * `kill` ends it without the stop's grace.
+   */
+  remove(id: SandboxId, container: ContainerId, how: RemoveHow): Promise<'removed' | 'left'>;
+
+  /** How a container ended, with its last log lines; null when nothing can be said any more. */
+  postMortem(container: ContainerId): Promise<PostMortem | null>;
+
+  /** Answers when the daemon does. */
+  ping(): Promise<void>;
+  /** Ends connections. Memoised. */
+  close(): Promise<void>;
+}
+
+export type LookTarget = { readonly container: ContainerId } | { readonly sandbox: SandboxId };
+
+export interface CreateRequest {
+  readonly id: SandboxId;
+  readonly profile: Profile;
+  readonly spec: string;
+  readonly owner: OwnerId;
+  readonly fence: Fence;
+  readonly userId: string;
+  readonly threadId: string;
+}
+
+export type RemoveHow = 'stop' | 'kill' | 'onlyIfStopped';
+
+export interface PostMortem {
+  readonly exitCode: number | null;
+  readonly reason: string;
+  readonly endedAt: number | null;
+  readonly logTail: string;
+}
