@@ -7,7 +7,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     retry: 0,
-    reporters: ['default'],
+    reporters: ['default', './test/support/reporter.ts'],
     projects: [
       {
         test: {

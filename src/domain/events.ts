@@ -47,7 +47,7 @@ export type BrokerEvent =
   | ({ readonly type: 'removed'; readonly reason: RemovalReason; readonly durationMs: number } & About)
   | ({ readonly type: 'removal-stopped'; readonly reason: RemovalReason; readonly because: string } & About)
   | ({ readonly type: 'removal-failed'; readonly reason: RemovalReason; readonly message: string } & About)
-  | ({ readonly type: 'adopted'; readonly from: OwnerId | null } & About)
+  | ({ readonly type: 'adopted' } & About)
   | ({ readonly type: 'ended'; readonly reason: string; readonly exitCode: number | null } & About)
   | ({ readonly type: 'lease-lost' } & About)
   | ({ readonly type: 'lease-reasserted' } & About)
@@ -60,7 +60,14 @@ export type BrokerEvent =
       readonly steps: number;
       readonly durationMs: number;
     }
-  | { readonly type: 'loop-failed'; readonly loop: string; readonly code: ErrorCode | null; readonly message: string }
+  | {
+      readonly type: 'loop-failed';
+      readonly loop: string;
+      readonly code: ErrorCode | null;
+      readonly message: string /** Told before, by the pass before. */;
+      readonly again: boolean;
+    }
+  | { readonly type: 'loop-recovered'; readonly loop: string }
   | { readonly type: 'image-pull'; readonly image: string; readonly progress: string }
   | { readonly type: 'engine-mismatch'; readonly expected: string; readonly seen: string }
   | {

@@ -39,8 +39,11 @@ export interface LeaseStore {
   /** Notes that the container was seen fit, and where it answers, if a `ready` record still names it. Idempotent. */
   verify(id: SandboxId, container: ContainerId, url: string): Promise<LeaseRecord | 'moved'>;
 
-  /** `ready` that names this container, seen dead → my `starting` with a new fence; of two that try, one wins. */
-  restart(id: SandboxId, container: ContainerId): Promise<StartReply | 'moved'>;
+  /**
+   * `ready` that names this container, seen dead → my `starting` with a new fence; of two that try, one wins. `why` it
+   * ended becomes `previous`; null keeps the one that is there.
+   */
+  restart(id: SandboxId, container: ContainerId, why: Previous | null): Promise<StartReply | 'moved'>;
 
   /** My `starting` names the stopped container that holds its name, to be removed as residue. Idempotent. */
   residue(id: SandboxId, fence: Fence, container: ContainerId): Promise<StartReply | 'moved'>;
@@ -193,9 +196,11 @@ export interface FoundContainer {
 export type ClaimCondition =
   /** Mine, `ready`, and unheld for at least so long. Keeps its fence. */
   | { readonly kind: 'idle'; readonly unheldMs: number }
+  /** Mine and `ready`, whatever its holds: this replica ends, and its sandboxes with it. Keeps its fence. */
+  | { readonly kind: 'shutdown' }
   /** Anybody's, `ready`, and unheld. */
   | { readonly kind: 'capacity' }
-  /** My own live `starting`, naming the container it made or that holds its name. Keeps its fence. */
+  /** My own `starting`, naming the container it made or that holds its name. Keeps its fence. */
   | { readonly kind: 'failed-start'; readonly container: ContainerId | null }
   /** An expired `starting` (naming `container`, else its residue) or an expired `destroying`, of anybody. */
   | { readonly kind: 'expired'; readonly container: ContainerId | null }

@@ -22,7 +22,12 @@ export interface ContainerRuntime {
   /** All containers of this deployment, running or not, in one call. A failed list rejects; it is never empty. */
   list(): Promise<readonly Container[]>;
 
-  /** Looks for one container by id, or by its exact name. Never rejects, and never waits for a container's lock. */
+  /**
+   * Looks for one container by id, or by its exact name. Never rejects, and never waits for a container's lock.
+   * `stopped`: created, exited or dead. `unknown` is also one that is paused, restarting or being removed (cause
+   * `sandbox_unsettled`), and a container of somebody else (cause `foreign_container`). By id a condemned container
+   * is found too: its role says so.
+   */
   look(target: LookTarget): Promise<Sighting>;
 
   /** True if the profile's image is in the engine. */
@@ -41,7 +46,23 @@ export interface ContainerRuntime {
    */
   create(request: CreateRequest): Promise<ContainerId | 'name_taken'>;
 
-  /** Starts it; already running is success. Rejects with `sandbox_start_failed` and the engine's words. */
+  /**
+   * As `create`, for a container that belongs to nobody yet, under a new spare name. When the reply is lost the
+   * container may exist: the list shows it.
+   */
+  createSpare(request: SpareRequest): Promise<ContainerId>;
+
+  /**
+   * Gives a spare the sandbox's name, by container id; it does not ask whether the container is a spare. `named`: it
+   * has the name, also if it had it. `name_taken`: another container of this deployment had it. `gone`: there is no
+   * such container. Rejects with `foreign_container` when somebody else's container has the name. Idempotent.
+   */
+  dedicate(id: SandboxId, container: ContainerId): Promise<'named' | 'name_taken' | 'gone'>;
+
+  /**
+   * Starts it; already running is success. A port that the engine chose and did not get is tried again a few times.
+   * Rejects with `sandbox_start_failed` and the engine's words; the container is then still there.
+   */
   start(container: ContainerId): Promise<void>;
 
   /**
@@ -54,26 +75,33 @@ export interface ContainerRuntime {
 
   /**
    * Renames by container id to the condemned name. True if this very call did it, false if it has that name already.
-   * A container that is gone: false. Idempotent.
+   * A container that is gone: false. Idempotent; when the reply was lost, the next call says false.
    */
   condemn(id: SandboxId, container: ContainerId): Promise<boolean>;
 
-  /** Gives a condemned container the sandbox's name back. A container or name that is not to be had: nothing. */
+  /**
+   * Gives a condemned container the sandbox's name back, by container id. A container that is gone, or a name that
+   * another one has: nothing happens. Idempotent.
+   */
   giveBack(id: SandboxId, container: ContainerId): Promise<void>;
 
   /**
    * Stops (unless `onlyIfStopped`) and removes the container that has the condemned name of this pair, and only that.
    * Resolves once it is gone, also if it was: `removed`. `left`: with `onlyIfStopped`, it turned out to run.
-   * `kill` ends it without the stop's grace.
+   * `kill` ends it without the stop's grace. Anonymous volumes go with it. Rejects when it cannot be told that it is
+   * gone; sending it again is harmless.
    */
   remove(id: SandboxId, container: ContainerId, how: RemoveHow): Promise<'removed' | 'left'>;
 
-  /** How a container ended, with its last log lines; null when nothing can be said any more. */
+  /**
+   * How a container ended, with its last log lines (at most 20, at most 4 kB, without the environment's values); null
+   * when it is gone or not of this deployment. One that runs has no exit code.
+   */
   postMortem(container: ContainerId): Promise<PostMortem | null>;
 
   /** Answers when the daemon does. */
   ping(): Promise<void>;
-  /** Ends connections. Memoised. */
+  /** Ends calls in flight and refuses later ones with `runtime_unavailable`. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -88,6 +116,8 @@ export interface CreateRequest {
   readonly userId: string;
   readonly threadId: string;
 }
+
+export type SpareRequest = Pick<CreateRequest, 'profile' | 'spec' | 'owner'>;
 
 export type RemoveHow = 'stop' | 'kill' | 'onlyIfStopped';
 

@@ -1,0 +1,70 @@
+import type { Emit } from '../domain/events.ts';
+import type { Profile } from '../domain/profile.ts';
+import type { Clock } from '../domain/timing.ts';
+import type { LeaseStore } from '../leases/lease-store.ts';
+import type { ContainerRuntime } from '../runtime/container-runtime.ts';
+import { Acquire } from './acquire.ts';
+import { BackgroundTasks } from './background-tasks.ts';
+import { Destroy } from './destroy.ts';
+import { Engine } from './engine.ts';
+import { IdleReaper } from './idle-reaper.ts';
+import { Images } from './images.ts';
+import { Reconciler } from './reconciler.ts';
+import { RemovalBackoff } from './removal-backoff.ts';
+import { Renewal } from './renewal.ts';
+import { Shutdown } from './shutdown.ts';
+import { Sightings } from './sightings.ts';
+import { Starter } from './starter.ts';
+import { Teardown } from './teardown.ts';
+import { TrackedLeases } from './tracked.ts';
+import { Turns } from './turns.ts';
+
+/** Durations in milliseconds. */
+export interface LifecycleSettings {
+  readonly leaseMs: number;
+  readonly holdTtlMs: number;
+  /** 0: nothing is idle. */
+  readonly idleMs: number;
+  readonly reconcileIntervalMs: number;
+  readonly startTimeoutMs: number;
+  readonly parallelStarts: number;
+  readonly capacity: { readonly max: number; readonly perUser: number };
+  readonly profiles: ReadonlyMap<string, Profile>;
+}
+
+export interface LifecycleOptions {
+  readonly store: LeaseStore;
+  readonly runtime: ContainerRuntime;
+  readonly settings: LifecycleSettings;
+  readonly clock: Clock;
+  readonly emit: Emit;
+}
+
+export type Lifecycle = ReturnType<typeof assembleLifecycle>;
+
+/** One replica's lifecycle, connected and at rest: nothing runs until it is called. */
+export function assembleLifecycle({ store, runtime, settings, clock, emit }: LifecycleOptions) {
+  const { leaseMs, holdTtlMs, idleMs, startTimeoutMs, parallelStarts, capacity, profiles } = settings;
+  const tasks = new BackgroundTasks(clock);
+  const tracked = new TrackedLeases(leaseMs);
+  const backoff = new RemovalBackoff(settings.reconcileIntervalMs);
+  const sightings = new Sightings();
+  const engine = new Engine({ store, runtime, emit });
+  const teardown = new Teardown({ store, runtime, tracked, tasks, backoff, clock, emit, leaseMs });
+  const starter = new Starter({ owner: store.owner, runtime, clock, emit, parallelStarts, startTimeoutMs });
+  const common = { store, runtime, engine, teardown, tracked, clock, emit };
+  return {
+    tasks,
+    tracked,
+    engine,
+    teardown,
+    turns: new Turns(),
+    images: new Images({ runtime, profiles }),
+    acquire: new Acquire({ ...common, starter, holdTtlMs, capacity }),
+    destroy: new Destroy({ ...common, patienceMs: startTimeoutMs + leaseMs }),
+    renewal: new Renewal({ store, tracked, clock, emit }),
+    reaper: new IdleReaper({ store, tracked, teardown, clock, idleMs }),
+    reconciler: new Reconciler({ ...common, sightings, backoff, leaseMs }),
+    shutdown: new Shutdown({ store, runtime, teardown, tracked, clock, emit }),
+  };
+}

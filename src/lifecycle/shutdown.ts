@@ -1,0 +1,55 @@
+import { messageOf } from '../domain/errors.ts';
+import type { Emit } from '../domain/events.ts';
+import type { Clock } from '../domain/timing.ts';
+import type { LeaseStore } from '../leases/lease-store.ts';
+import type { ContainerRuntime } from '../runtime/container-runtime.ts';
+import type { Teardown } from './teardown.ts';
+import type { Tracked, TrackedLeases } from './tracked.ts';
+
+export interface ShutdownOptions {
+  readonly store: Pick<LeaseStore, 'handover' | 'claim'>;
+  readonly runtime: Pick<ContainerRuntime, 'look'>;
+  readonly teardown: Teardown;
+  readonly tracked: TrackedLeases;
+  readonly clock: Clock;
+  readonly emit: Emit;
+}
+
+/** What becomes of this replica's sandboxes when it ends. A peer's are never touched. */
+export class Shutdown {
+  readonly #options: ShutdownOptions;
+
+  constructor(options: ShutdownOptions) {
+    this.#options = options;
+  }
+
+  /** Every sandbox goes on running; a peer may adopt it at once. Rejects with `store_unavailable`. */
+  async keep(): Promise<void> {
+    const { store, tracked, clock } = this.#options;
+    await store.handover(tracked.all(clock.monotonic()).map(({ record }) => record.id));
+  }
+
+  /** Those that this replica started or handed out, and still owns, are removed; the others are handed over. */
+  async destroy(): Promise<void> {
+    const { tracked, clock } = this.#options;
+    const mine = tracked.all(clock.monotonic()).filter(({ handedOut }) => handedOut);
+    await Promise.all(mine.map((lease) => this.#destroyOne(lease)));
+    await this.keep();
+  }
+
+  async #destroyOne({ record: { id, fence, state } }: Tracked): Promise<void> {
+    const { store, runtime, teardown, emit } = this.#options;
+    try {
+      let condition: Parameters<LeaseStore['claim']>[2] = { kind: 'shutdown' };
+      if (state === 'starting') {
+        const seen = await runtime.look({ sandbox: id });
+        const container = seen.kind === 'running' || seen.kind === 'stopped' ? seen.container.id : null;
+        condition = { kind: 'failed-start', container };
+      }
+      const claim = await store.claim(id, fence, condition);
+      if (claim !== 'refused') await teardown.run(claim, 'shutdown');
+    } catch (error) {
+      emit({ type: 'removal-failed', reason: 'shutdown', message: messageOf(error), sandbox: id, fence });
+    }
+  }
+}

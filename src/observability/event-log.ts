@@ -1,0 +1,46 @@
+import type { BrokerEvent, Emit } from '../domain/events.ts';
+import type { Logger } from './logger.ts';
+
+type Level = 'debug' | 'info' | 'warn' | 'error';
+
+/** How loud each event is, and how it reads. The event's own fields stand beside the message. */
+const LINES: { readonly [T in BrokerEvent['type']]: readonly [Level, string] } = {
+  acquired: ['info', 'sandbox handed out'],
+  'acquire-failed': ['warn', 'acquire failed'],
+  'acquire-waits': ['debug', 'another replica is starting the sandbox; waiting for it'],
+  started: ['info', 'container started and ready'],
+  'start-failed': ['warn', 'start failed; what it made is removed'],
+  released: ['info', 'hold released'],
+  claimed: ['info', 'removal claimed'],
+  removed: ['info', 'container removed'],
+  'removal-stopped': ['info', 'removal given up: somebody has the sandbox or finishes it'],
+  'removal-failed': ['error', 'container could not be removed; it is tried again'],
+  adopted: ['info', 'sandbox adopted'],
+  ended: ['warn', 'sandbox ended by itself'],
+  'lease-lost': ['info', 'another replica owns the sandbox'],
+  'lease-reasserted': ['warn', 'the store had lost the record; it was written again'],
+  'record-unreadable': ['error', 'the record cannot be read; DELETE the sandbox to clear it'],
+  'foreign-name': ['warn', 'a container with our labels has a name that is none of ours; it is left alone'],
+  'renewal-pass': ['debug', 'leases renewed'],
+  'reconcile-pass': ['debug', 'reconciled'],
+  'loop-failed': ['error', 'a background pass failed; the next one tries again'],
+  'loop-recovered': ['info', 'a background pass that had failed succeeded'],
+  'image-pull': ['info', 'pulling image'],
+  'engine-mismatch': ['error', 'this is another container engine than the deployment runs on'],
+  dependency: ['info', 'dependency changed'],
+  readiness: ['info', 'readiness changed'],
+  audit: ['info', 'audit'],
+};
+
+/** Writes every event as one log line. */
+export function logEvents(logger: Logger): Emit {
+  return (event) => {
+    const [usual, message] = LINES[event.type];
+    const level = event.type === 'loop-failed' && event.again ? 'debug' : usual;
+    const { type, ...fields } = event;
+    if ('message' in fields) {
+      const { message: detail, ...rest } = fields;
+      logger[level]({ event: type, ...rest, detail }, message);
+    } else logger[level]({ event: type, ...fields }, message);
+  };
+}

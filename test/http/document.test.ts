@@ -1,0 +1,178 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import type { LightMyRequestResponse } from 'fastify';
+import { expect, test } from 'vitest';
+import { BrokerError, ERROR_CODES, type ErrorCode } from '../../src/domain/errors.ts';
+import type { App } from '../../src/http/app.ts';
+import { documentText } from '../../src/http/docs.ts';
+import { HOLD_ID, SANDBOX, SANDBOX_ID } from '../fakes/fake-service.ts';
+import { openApp } from './harness.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+const PREVIOUS = { endedAt: 1_796_069_125_644, reason: 'exited', exitCode: 137, logTail: 'last words' };
+const HOLD = { holdId: String(HOLD_ID) };
+const ACQUIRE = { userId: 'user-42', threadId: 'thread-7' };
+
+type Media = Record<string, { schema: object }>;
+type Operation = {
+  operationId: string;
+  responses: Record<string, { description: string; content?: Media; headers?: Record<string, object> }>;
+};
+type Document = { openapi: string; paths: Record<string, Record<string, Operation>> };
+
+/** Holds every answer against the document: listed status, content type, body and headers. */
+class Conformance {
+  readonly #document: Document;
+  readonly #ajv = new Ajv2020({ strict: false, allErrors: true });
+  readonly seen = new Set<string>();
+
+  constructor(document: Document) {
+    this.#document = document;
+    formats.default(this.#ajv);
+    this.#ajv.addSchema({ ...document, $id: 'http://document/' });
+  }
+
+  check(method: string, path: string, answer: LightMyRequestResponse): void {
+    const where = `${method} ${path} ${answer.statusCode}`;
+    const operation = this.#document.paths[path]?.[method.toLowerCase()];
+    const response = operation?.responses[answer.statusCode];
+    expect(response, `${where} is listed`).toBeDefined();
+    this.seen.add(where);
+    for (const name of Object.keys(response?.headers ?? {})) {
+      expect(answer.headers[name.toLowerCase()], `${where} has ${name}`).toBeDefined();
+    }
+    if (response?.content === undefined) {
+      expect(answer.body, where).toBe('');
+      return;
+    }
+    const [type] = String(answer.headers['content-type']).split(';');
+    expect(Object.keys(response.content), where).toContain(type);
+    const body = type === 'text/plain' ? answer.body : answer.json();
+    const keys = ['paths', path, method.toLowerCase(), 'responses', String(answer.statusCode), 'content', type ?? ''];
+    const pointer = [...keys, 'schema'].map((key) =>
+      encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1')),
+    );
+    const valid = this.#ajv.validate({ $ref: `http://document/#/${pointer.join('/')}` }, body);
+    expect(valid ? [] : this.#ajv.errors, `${where}: ${answer.body}`).toEqual([]);
+  }
+
+  listed(): string[] {
+    return Object.entries(this.#document.paths).flatMap(([path, operations]) =>
+      Object.entries(operations).flatMap(([method, { responses }]) =>
+        Object.keys(responses).map((status) => `${method.toUpperCase()} ${path} ${status}`),
+      ),
+    );
+  }
+}
+
+const CALLS = [
+  { method: 'POST', path: '/v1/sandboxes', payload: ACQUIRE },
+  { method: 'GET', path: '/v1/sandboxes' },
+  { method: 'GET', path: '/v1/sandboxes/{id}' },
+  { method: 'DELETE', path: '/v1/sandboxes/{id}' },
+  { method: 'POST', path: '/v1/sandboxes/{id}/keepalive', payload: HOLD },
+  { method: 'POST', path: '/v1/sandboxes/{id}/release', payload: HOLD },
+  { method: 'GET', path: '/v1/status' },
+  { method: 'GET', path: '/healthz' },
+  { method: 'GET', path: '/readyz' },
+  { method: 'GET', path: '/metrics' },
+  { method: 'GET', path: '/openapi.json' },
+] as const;
+
+const fetchDocument = async (app: App): Promise<Document> => (await app.inject('/openapi.json')).json();
+
+test('[H-01] [H-08] every listed answer of every call can be had, and matches the published document', async () => {
+  const h = openApp();
+  await h.app.ready();
+  const conformance = new Conformance(await fetchDocument(h.app));
+  const ask = async ({ method, path, ...rest }: (typeof CALLS)[number]) => {
+    const answer = await h.app.inject({ method, url: path.replace('{id}', SANDBOX_ID), ...rest });
+    conformance.check(method, path, answer);
+    return answer;
+  };
+  const askAll = async () => {
+    for (const each of CALLS) await ask(each);
+  };
+
+  await askAll();
+  const previous = PREVIOUS;
+  for (const origin of ['created', 'spare', 'discovered', 'reclaimed', 'reused'] as const) {
+    h.service.outcome = { kind: 'ready', sandbox: SANDBOX, hold: HOLD_ID, origin, previous };
+    const answer = await ask(CALLS[0]);
+    expect(answer.statusCode).toBe(origin === 'created' ? 201 : 200);
+    expect(answer.json()).toMatchObject({
+      holdId: String(HOLD_ID),
+      origin,
+      createdAt: '2026-11-30T20:05:25.644Z',
+      previous: { endedAt: '2026-11-30T20:05:25.644Z', exitCode: 137 },
+    });
+  }
+  h.service.outcome = { kind: 'starting', sandbox: { ...SANDBOX, state: 'starting', url: null }, retryAfterMs: 1500 };
+  expect((await ask(CALLS[0])).headers).toMatchObject({ 'retry-after': '2', location: `/v1/sandboxes/${SANDBOX_ID}` });
+  h.service.destroyed = 'removing';
+  await askAll();
+  h.service.ready = { ...h.service.ready, ready: false, because: 'no engine' };
+  await askAll();
+
+  const operations = (await fetchDocument(h.app)).paths;
+  h.metrics = () => Promise.reject(new Error('no metrics'));
+  const provoked = new Set<ErrorCode>();
+  for (const each of CALLS) {
+    const responses = operations[each.path]?.[each.method.toLowerCase()]?.responses ?? {};
+    for (const code of ERROR_CODES) {
+      if (!Object.values(responses).some(({ description }) => description.includes(`\`${code}\``))) continue;
+      h.service.failure = new BrokerError(code, 'as told', {
+        previous: code === 'sandbox_not_found' ? previous : null,
+      });
+      expect((await ask(each)).json().code).toBe(code);
+      provoked.add(code);
+    }
+  }
+  expect([...conformance.seen].sort()).toEqual(conformance.listed().sort());
+  expect([...provoked].sort()).toEqual(ERROR_CODES.filter((code) => code !== 'route_not_found').sort());
+});
+
+test('[H-01] the answers while shutting down match the document too', async () => {
+  const h = openApp();
+  await h.app.ready();
+  const conformance = new Conformance(await fetchDocument(h.app));
+  h.draining = true;
+  for (const { method, path, ...rest } of CALLS) {
+    conformance.check(method, path, await h.app.inject({ method, url: path.replace('{id}', SANDBOX_ID), ...rest }));
+  }
+});
+
+test('[H-01] openapi/openapi.json is what the code generates', async () => {
+  const { app } = openApp([], version);
+  await app.ready();
+  expect(readFileSync(join(ROOT, 'openapi/openapi.json'), 'utf8')).toBe(documentText(app));
+});
+
+test('[H-01] the document is OpenAPI 3.1, names each route once, and refers to nothing outside', async () => {
+  const { app } = openApp();
+  await app.ready();
+  const document = await fetchDocument(app);
+  expect(document.openapi).toBe('3.1.0');
+  expect(Object.keys(document.paths).sort()).toEqual([...new Set(CALLS.map(({ path }) => path))].sort());
+  const ids = Object.values(document.paths).flatMap((path) => Object.values(path).map((one) => one.operationId));
+  expect(new Set(ids).size).toBe(CALLS.length);
+  const refs = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1]);
+  expect(refs.filter((ref) => !ref?.startsWith('#/components/schemas/'))).toEqual([]);
+});
+
+test('the readable document is served whole from here', async () => {
+  const { app } = openApp([{ name: 'gateway', key: 'secret' }]);
+  const page = await app.inject('/docs');
+  expect(page.statusCode).toBe(200);
+  const assets = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
+  expect(assets.length).toBeGreaterThan(3);
+  for (const asset of assets) {
+    const { pathname, origin } = new URL(asset, 'http://here/docs/');
+    expect(origin).toBe('http://here');
+    expect((await app.inject(pathname)).statusCode, asset).toBe(200);
+  }
+  expect(page.body).not.toMatch(/https?:\/\//);
+});
