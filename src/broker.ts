@@ -75,7 +75,7 @@ export class Broker {
   async #stop(): Promise<void> {
     if (this.#parts === null) return;
     const { config, clock, logger } = this.#options;
-    const { readiness, tasks, app, loops, renewing, shutdown, opened, runtime } = this.#parts;
+    const { readiness, tasks, app, loops, preparing, renewing, shutdown, opened, runtime } = this.#parts;
     const end = clock.monotonic() + config.shutdown.drainTimeoutMs * 0.95;
     const left = (): number => Math.max(0, end - clock.monotonic());
     const guarded = async (what: string, step: Promise<unknown>): Promise<void> => {
@@ -88,7 +88,7 @@ export class Broker {
     readiness.drain();
     await tasks.drained(left() * (1 - SANDBOXES_SHARE));
     this.#drained.abort();
-    await guarded('stop loops', stopAll(loops, left() / 3));
+    await guarded('stop loops', stopAll([...loops, preparing], left() / 3));
     const policy = config.shutdown.sandboxes;
     await guarded(
       `${policy} sandboxes`,
@@ -133,9 +133,13 @@ function build(
     new BackgroundLoop({ name, intervalMs, retryMs: RETRY_MS, first, pass, clock, random, emit });
   const { intervalMs } = config.reconcile;
   const renewing = loop('renewal', config.lease.renewIntervalMs, 'jittered', () => renewal.pass());
+  const preparing = loop('images', intervalMs, 'at once', () => readiness.noting('images', images.pass()));
+  const reconciling = loop('reconcile', intervalMs, 'at once', async () => {
+    await readiness.noting('reconcile', reconciler.pass());
+    preparing.start(); // an engine that does not answer is told once
+  });
   const loops = [
-    loop('reconcile', intervalMs, 'at once', () => readiness.noting('reconcile', reconciler.pass())),
-    loop('images', intervalMs, 'at once', () => readiness.noting('images', images.pass())),
+    reconciling,
     ...(idleMs > 0 ? [loop('idle', config.idle.checkIntervalMs, 'jittered', (stopping) => reaper.pass(stopping))] : []),
   ];
 
@@ -156,7 +160,7 @@ function build(
   const service = new Sandboxes({ ...common, handouts, destroy, readiness, about, destroyWaitMs });
   const draining = (): boolean => readiness.draining;
   const app: App = buildApp({ service, auth: config.auth, logger, emit, metrics, version, newId, draining });
-  return { app, opened, runtime, readiness, tasks, shutdown, renewing, loops };
+  return { app, opened, runtime, readiness, tasks, shutdown, renewing, preparing, loops };
 }
 
 function lifecycleSettings({ lease, holds, idle, reconcile, acquire, capacity, profiles }: BrokerConfig) {

@@ -67,7 +67,15 @@ const broker = new Broker({
   newId: () => crypto.randomUUID(),
 });
 
-closeWithGrace({ delay: config.shutdown.drainTimeoutMs, logger: false }, async ({ signal, err }) => {
+const ending = {
+  delay: config.shutdown.drainTimeoutMs,
+  logger: false as const,
+  onSecondSignal: (signal: string) => logger.warn({ signal }, 'second signal; the process ends at once'),
+  onSecondError: (err: unknown) =>
+    logger.fatal({ err }, 'unexpected error during the shutdown; the process ends at once'),
+  onTimeout: (ms: number) => logger.error({ ms }, 'the shutdown took too long; the process ends at once'),
+};
+closeWithGrace(ending, async ({ signal, err }) => {
   if (err !== undefined) logger.fatal({ err }, 'unexpected error; the process ends');
   else logger.info({ signal }, 'shutting down; a second signal ends the process at once');
   await broker.stop();

@@ -6,6 +6,7 @@ import type { Emit } from '../domain/events.ts';
 import type { NewId } from '../domain/timing.ts';
 import type { SandboxService } from '../service/api.ts';
 import { type AuthOptions, KeyRing } from './auth.ts';
+import { endConnectionsOnClose } from './connections.ts';
 import { collectDocument, docsRoutes } from './docs.ts';
 import { Failures } from './failures.ts';
 import { healthRoutes } from './health.ts';
@@ -61,6 +62,7 @@ export function buildApp(options: AppOptions): App {
   app.decorateRequest('sandbox', null);
   app.decorateRequest('refusal', null);
   app.decorateRequest('gone', null);
+  endConnectionsOnClose(app);
   installValidation(app);
   installBodyParser(app);
   collectDocument(app, version);

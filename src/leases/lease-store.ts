@@ -57,7 +57,11 @@ export interface LeaseStore {
    */
   release(id: SandboxId, hold: HoldId): Promise<LeaseRecord | 'not_found'>;
 
-  /** Expired `ready` → mine, all else unchanged. No record → `ready`, new fence, unknown hold, unverified. */
+  /**
+   * Expired `ready` → mine, all else unchanged. No record, or an expired `starting` whose name a running container
+   * has → `ready` naming that container, with a new fence and an unknown hold, unverified: the start may have found
+   * it rather than made it, or the store may have gone back to before its activation.
+   */
   adopt(request: AdoptRequest): Promise<LeaseRecord | 'refused'>;
 
   /**
@@ -91,12 +95,16 @@ export interface LeaseStore {
 
   /**
    * Extends my leases, `starting` and `ready`, never `destroying`; and keeps the life alive, also with an empty batch.
-   * `lapsed`: no record, or one with a smaller fence than mine (the store went back). `lost`: anything else. Never
+   * `lapsed`: the store went back (no record, one with a smaller fence than mine, or my own `starting` of what I
+   * remember `ready`). `lost`: anything else. Never
    * takes anything again. At most 200 ids a call.
    */
   renew(leases: readonly LeaseClaim[]): Promise<ReadonlyMap<SandboxId, RenewReply>>;
 
-  /** After `lapsed`: writes the record back as `ready`, unverified, with an unknown hold and a new fence. */
+  /**
+   * After `lapsed`: writes the record back as `ready`, unverified, with an unknown hold and a new fence, where there is
+   * none, an older one, or my `starting` of this fence.
+   */
   reassert(request: ReassertRequest): Promise<LeaseRecord | 'refused'>;
 
   /** My leases among these end now, `starting` ones too: a peer may adopt or take them at once. Idempotent. */
@@ -177,7 +185,7 @@ export interface ActivateRequest {
 
 export interface AdoptRequest {
   readonly id: SandboxId;
-  /** Of the container that was found running; null adopts an expired record only. */
+  /** Of the container that was found running under the name; null adopts an expired `ready` record only. */
   readonly container: FoundContainer | null;
 }
 
@@ -198,6 +206,8 @@ export type ClaimCondition =
   | { readonly kind: 'idle'; readonly unheldMs: number }
   /** Mine and `ready`, whatever its holds: this replica ends, and its sandboxes with it. Keeps its fence. */
   | { readonly kind: 'shutdown' }
+  /** Mine and `ready`, and no hold counts but the one that its fence is: its acquirer wants a newer container. */
+  | { readonly kind: 'replace' }
   /** Anybody's, `ready`, and unheld. */
   | { readonly kind: 'capacity' }
   /** My own `starting`, naming the container it made or that holds its name. Keeps its fence. */
@@ -239,13 +249,15 @@ export interface ConfirmReply {
 export interface LeaseClaim {
   readonly id: SandboxId;
   readonly fence: Fence;
+  /** True if I remember it `ready`; without it, `starting` is as good. */
+  readonly ready?: boolean;
 }
 
 export type RenewReply = 'renewed' | 'lapsed' | 'lost' | 'unreadable';
 
 export interface ReassertRequest extends FoundContainer {
   readonly id: SandboxId;
-  /** The fence I remember; a record with this one or a larger one is left alone. */
+  /** The fence I remember; a `ready` record with this one, and any with a larger one, is left alone. */
   readonly fence: Fence;
 }
 

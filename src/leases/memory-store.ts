@@ -106,8 +106,9 @@ export class MemoryLeaseStore implements LeaseStore {
     this.#database.settleLife();
     this.#database.extendLife();
     const replies = new Map<SandboxId, RenewReply>();
-    for (const { id, fence } of leases) {
-      replies.set(id, this.#isUnreadable(id) ? 'unreadable' : this.#step(id, owning.renew, { fence }));
+    for (const lease of leases) {
+      const { id } = lease;
+      replies.set(id, this.#isUnreadable(id) ? 'unreadable' : this.#step(id, owning.renew, lease));
     }
     return replies;
   }

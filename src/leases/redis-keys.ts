@@ -11,8 +11,8 @@ export class RedisKeys {
   readonly life: string;
   readonly index: string;
   readonly engine: string;
-  readonly spares: string;
-  readonly claimedSpares: string;
+  /** The pool, the spares in it, and those that were claimed. */
+  readonly spares: readonly string[];
   readonly #prefix: string;
 
   constructor(keyPrefix: string, deployment: string) {
@@ -21,20 +21,19 @@ export class RedisKeys {
     this.life = key('life');
     this.index = key('index');
     this.engine = key('engine');
-    this.spares = key('spares');
-    this.claimedSpares = key('claimed-spares');
+    this.spares = [key('pool'), key('spares'), key('claimed-spares')];
     this.common = [this.life, key('fence'), this.index, key('counted'), key('users'), key('tombstones')];
   }
 
   record(id: SandboxId): string {
     return `${this.#prefix}sandbox:${id}`;
   }
+}
 
-  /** The spares of one profile and spec. */
-  pool(profile: string, spec: string): string {
-    const hash = createHash('sha256')
-      .update(JSON.stringify([profile, spec]))
-      .digest('hex');
-    return `${this.#prefix}pool:${hash.slice(0, 32)}`;
-  }
+/** What the pool knows a profile and spec by. */
+export function poolHash(profile: string, spec: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify([profile, spec]))
+    .digest('hex')
+    .slice(0, 32);
 }

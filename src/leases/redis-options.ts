@@ -8,6 +8,9 @@ export interface RedisAddress {
   readonly commandTimeoutMs: number;
 }
 
+type ServerOptions = Pick<RedisOptions, 'host' | 'port' | 'username' | 'password' | 'db' | 'tls'>;
+type ClientOptions = RedisOptions & { readonly replyMapping: 'legacy' };
+
 /** Longest pause between two attempts to connect, in milliseconds. */
 const RECONNECT_PAUSE_MS = 1_000;
 
@@ -15,8 +18,9 @@ const RECONNECT_PAUSE_MS = 1_000;
  * A client that never queues a command for later and never sends one twice: a call is answered in time or fails, and
  * its caller decides. Commands on a connection that has gone silent end with it, so they do not pile up.
  */
-export function redisOptions({ url, sentinels, sentinelName, commandTimeoutMs }: RedisAddress): RedisOptions {
-  const options: RedisOptions = {
+export function redisOptions({ url, sentinels, sentinelName, commandTimeoutMs }: RedisAddress): ClientOptions {
+  const options: ClientOptions = {
+    replyMapping: 'legacy',
     lazyConnect: true,
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
@@ -27,7 +31,7 @@ export function redisOptions({ url, sentinels, sentinelName, commandTimeoutMs }:
     retryStrategy: (attempt) => Math.min(attempt * 50, RECONNECT_PAUSE_MS),
     reconnectOnError: ({ message }) => message.includes('READONLY'),
   };
-  const server = url === null ? {} : serverOf(new URL(url));
+  const server: ServerOptions = url === null ? {} : serverOf(new URL(url));
   if (sentinels.length === 0) return { ...options, ...server };
   const { host: _, port: __, ...login } = server;
   return {
@@ -41,7 +45,7 @@ export function redisOptions({ url, sentinels, sentinelName, commandTimeoutMs }:
   };
 }
 
-function serverOf({ protocol, hostname, port, username, password, pathname }: URL): RedisOptions {
+function serverOf({ protocol, hostname, port, username, password, pathname }: URL): ServerOptions {
   const database = pathname.slice(1);
   return {
     host: hostname.replace(/^\[(.*)\]$/, '$1'),

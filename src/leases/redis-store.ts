@@ -29,7 +29,7 @@ import type {
 } from './lease-store.ts';
 import { decodeValues, encodePrevious } from './record-fields.ts';
 import { RedisConnection } from './redis-connection.ts';
-import { RedisKeys } from './redis-keys.ts';
+import { poolHash, RedisKeys } from './redis-keys.ts';
 import type { RedisAddress } from './redis-options.ts';
 import { digits, fenceArg, foundArgs, markOf, RedisReply, textOf, timeOf } from './redis-replies.ts';
 import type { ScriptName } from './redis-scripts.ts';
@@ -139,7 +139,7 @@ export class RedisLeaseStore implements LeaseStore {
   async renew(leases: readonly LeaseClaim[]): Promise<ReadonlyMap<SandboxId, RenewReply>> {
     const replies = new Map<SandboxId, RenewReply>();
     for (const batch of leases.length === 0 ? [[]] : batches(leases)) {
-      const args = batch.flatMap(({ id, fence }) => [id, formatFence(fence)]);
+      const args = batch.flatMap(({ id, fence, ready }) => [id, formatFence(fence), ready === true ? '1' : '0']);
       const words = (await this.#run('renew', this.#recordKeys(batch.map(({ id }) => id)), args)) as RenewReply[];
       for (const [n, { id }] of batch.entries()) replies.set(id, words[n]!);
     }
@@ -158,15 +158,13 @@ export class RedisLeaseStore implements LeaseStore {
   async addSpare(spare: Spare): Promise<void> {
     const { container, engine, url, profile, spec, createdAt } = spare;
     const text = JSON.stringify({ container, engine, url, profile, spec, createdAt });
-    const { spares, claimedSpares } = this.#keys;
-    const keys = [this.#keys.pool(profile, spec), spares, claimedSpares];
-    await this.#run('add-spare', keys, [container, digits(createdAt), text]);
+    const place = `${poolHash(profile, spec)}:${digits(createdAt).padStart(16, '0')}:${container}`;
+    await this.#run('add-spare', this.#keys.spares, [container, place, text]);
   }
 
   async claimSpare(id: SandboxId, fence: Fence, profile: string, spec: string) {
-    const { spares, claimedSpares } = this.#keys;
-    const keys = [this.#keys.pool(profile, spec), spares, claimedSpares];
-    return (await this.#step('claim-spare', id, [formatFence(fence)], keys)).spare();
+    const args = [formatFence(fence), poolHash(profile, spec)];
+    return (await this.#step('claim-spare', id, args, this.#keys.spares)).spare();
   }
 
   async read(id: SandboxId): Promise<Snapshot> {
@@ -178,10 +176,20 @@ export class RedisLeaseStore implements LeaseStore {
   }
 
   async page(after: SandboxId | null, limit: number) {
-    const ids = (await this.#run('page', [], [textOf(after), digits(limit + 1)])) as SandboxId[];
-    const shown = ids.slice(0, limit);
-    const items = (await this.readMany(shown)).filter(({ kind }) => kind !== 'absent');
-    return { items, next: ids.length > limit ? shown.at(-1)! : null };
+    const items: Snapshot[] = [];
+    let last = after;
+    let asked: number;
+    let got: number;
+    do {
+      asked = limit + 1 - items.length;
+      const ids = (await this.#run('page', [], [textOf(last), digits(asked)])) as SandboxId[];
+      got = ids.length;
+      last = ids.at(-1) ?? last;
+      // The index may still name tombstones that have ended.
+      items.push(...(await this.readMany(ids)).filter(({ kind }) => kind !== 'absent'));
+    } while (got === asked && items.length <= limit);
+    const shown = items.slice(0, limit);
+    return { items: shown, next: items.length > limit ? (shown.at(-1)?.id ?? null) : null };
   }
 
   async settleEngine(mark: EngineMark): Promise<EngineMark> {

@@ -36,6 +36,8 @@ function mayClaim(record: LeaseRecord, at: Moment, condition: ClaimCondition): b
       return record.state === 'ready' && mine && unheld !== null && at.now - unheld >= condition.unheldMs;
     case 'shutdown':
       return record.state === 'ready' && mine;
+    case 'replace':
+      return record.state === 'ready' && mine && !othersHold(record, at.now);
     case 'capacity':
       return record.state === 'ready' && unheld !== null;
     case 'failed-start':
@@ -45,6 +47,11 @@ function mayClaim(record: LeaseRecord, at: Moment, condition: ClaimCondition): b
     case 'unsettled':
       return isNamed(record, condition.container) && !record.verified;
   }
+}
+
+/** True while a hold counts that is not of the record's own fence. */
+function othersHold({ holds, fence }: LeaseRecord, now: number): boolean {
+  return [...holds].some(([hold, until]) => hold !== fence && until > now);
 }
 
 /** Where the claim goes on with what its owner remembers, its fence stays. */

@@ -9,6 +9,7 @@ import type { Clock } from '../domain/timing.ts';
 import type { LeaseStore, StartReply } from '../leases/lease-store.ts';
 import type { ContainerRuntime, RemoveHow } from '../runtime/container-runtime.ts';
 import type { Engine } from './engine.ts';
+import type { FailedStarts } from './failed-starts.ts';
 import { capacityExhausted, type Handout, unsettled, type Waiting } from './handout.ts';
 import type { Starter } from './starter.ts';
 import type { Teardown } from './teardown.ts';
@@ -20,10 +21,13 @@ export interface AcquireOptions {
   readonly engine: Engine;
   readonly starter: Starter;
   readonly teardown: Teardown;
+  readonly failedStarts: FailedStarts;
   readonly tracked: TrackedLeases;
   readonly clock: Clock;
   readonly emit: Emit;
   readonly holdTtlMs: number;
+  /** Wall clock at this replica's start. */
+  readonly startedAt: number;
   readonly capacity: { readonly max: number; readonly perUser: number };
 }
 
@@ -95,6 +99,7 @@ export class Acquire {
         return 'moved';
       case 'ready': {
         tracked.remember(taken.record, sentAt, true);
+        if (!taken.heldBefore && (await this.#isReplaced(taken.record, wanted))) return 'moved';
         const origin = taken.heldBefore ? 'reused' : 'reclaimed';
         return this.#releasingOnError(wanted.id, taken.hold, async () =>
           this.#startWhileNeeded(await this.#check(taken.record, taken.hold, origin, false, caller), wanted, caller),
@@ -104,6 +109,17 @@ export class Acquire {
         tracked.remember(taken.record, sentAt, true);
         return this.#startWhileNeeded({ reply: taken, residueHow: 'stop' }, wanted, caller);
     }
+  }
+
+  /**
+   * True if the sandbox is of an older spec that is to be replaced, and nobody else holds it: its removal is claimed, and
+   * the next take starts anew with it as residue. One that was made since this replica started is of a peer whose
+   * profile may be newer than this one's, and is kept: two replicas never replace each other's in turn.
+   */
+  async #isReplaced({ id, fence, spec, createdAt }: LeaseRecord, { profile, spec: wanted }: Wanted): Promise<boolean> {
+    const { store, startedAt } = this.#options;
+    if (profile.onSpecChange !== 'replace' || spec === wanted || createdAt >= startedAt) return false;
+    return (await store.claim(id, fence, { kind: 'replace' })) !== 'refused';
   }
 
   async #startWhileNeeded(first: Step, wanted: Wanted, caller: Waiting): Promise<Handout | 'moved'> {
@@ -253,15 +269,21 @@ export class Acquire {
     });
   }
 
-  /** A start that failed is claimed and removed with what it made, if it is still this replica's. Never rejects. */
+  /**
+   * A start that failed is claimed and removed with what it made, if it is still this replica's; later, if the store
+   * does not answer. Never rejects.
+   */
   async #abandon(reply: StartReply, made: ContainerId | null, error: unknown): Promise<void> {
-    const { store, teardown, emit } = this.#options;
+    const { store, teardown, failedStarts, tracked, emit } = this.#options;
     const { id } = reply.record;
     const code = error instanceof BrokerError ? error.code : 'internal_error';
     emit({ type: 'start-failed', sandbox: id, fence: reply.fence, container: made, code, message: messageOf(error) });
-    const condition = { kind: 'failed-start', container: made ?? reply.residue } as const;
-    const claim = await store.claim(id, reply.fence, condition).catch(() => 'refused' as const);
-    if (claim !== 'refused') await teardown.run(claim, 'failed-start', made === null ? 'stop' : 'kill');
+    const container = made ?? reply.residue;
+    const claim = await store.claim(id, reply.fence, { kind: 'failed-start', container }).catch(() => null);
+    if (claim === null) {
+      tracked.forget(id, reply.fence);
+      failedStarts.note(id, reply.fence, container);
+    } else if (claim !== 'refused') await teardown.run(claim, 'failed-start', made === null ? 'stop' : 'kill');
     else await store.release(id, reply.fence).catch(() => undefined);
   }
 

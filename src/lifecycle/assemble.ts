@@ -7,6 +7,7 @@ import { Acquire } from './acquire.ts';
 import { BackgroundTasks } from './background-tasks.ts';
 import { Destroy } from './destroy.ts';
 import { Engine } from './engine.ts';
+import { FailedStarts } from './failed-starts.ts';
 import { IdleReaper } from './idle-reaper.ts';
 import { Images } from './images.ts';
 import { Reconciler } from './reconciler.ts';
@@ -51,6 +52,7 @@ export function assembleLifecycle({ store, runtime, settings, clock, emit }: Lif
   const sightings = new Sightings();
   const engine = new Engine({ store, runtime, emit });
   const teardown = new Teardown({ store, runtime, tracked, tasks, backoff, clock, emit, leaseMs });
+  const failedStarts = new FailedStarts({ store, teardown, clock, leaseMs });
   const starter = new Starter({ owner: store.owner, runtime, clock, emit, parallelStarts, startTimeoutMs });
   const common = { store, runtime, engine, teardown, tracked, clock, emit };
   return {
@@ -60,9 +62,9 @@ export function assembleLifecycle({ store, runtime, settings, clock, emit }: Lif
     teardown,
     turns: new Turns(),
     images: new Images({ runtime, profiles }),
-    acquire: new Acquire({ ...common, starter, holdTtlMs, capacity }),
+    acquire: new Acquire({ ...common, starter, failedStarts, holdTtlMs, capacity, startedAt: clock.wall() }),
     destroy: new Destroy({ ...common, patienceMs: startTimeoutMs + leaseMs }),
-    renewal: new Renewal({ store, tracked, clock, emit }),
+    renewal: new Renewal({ store, tracked, failedStarts, clock, emit }),
     reaper: new IdleReaper({ store, tracked, teardown, clock, idleMs }),
     reconciler: new Reconciler({ ...common, sightings, backoff, leaseMs }),
     shutdown: new Shutdown({ store, runtime, teardown, tracked, clock, emit }),

@@ -18,7 +18,7 @@ export interface Scene {
 export type ReconcileStep =
   /** Becomes this replica's: an expired record, or a running container without any. */
   | { readonly kind: 'adopt'; readonly id: SandboxId; readonly container: Container | null }
-  /** An expired start or teardown: claim it and finish. */
+  /** An expired start or teardown with nothing running under the name: claim it and finish. */
   | { readonly kind: 'finish'; readonly id: SandboxId; readonly fence: Fence; readonly container: ContainerId | null }
   /** A record whose container has ended by itself. */
   | { readonly kind: 'end'; readonly id: SandboxId; readonly container: ContainerId }
@@ -26,6 +26,8 @@ export type ReconcileStep =
   | { readonly kind: 'stray'; readonly id: SandboxId; readonly container: ContainerId }
   /** Condemned, and named by a record that nobody can verify. */
   | { readonly kind: 'unsettled'; readonly id: SandboxId; readonly fence: Fence; readonly container: ContainerId }
+  /** Condemned, and seen fit since: its removal was given up in another life of the store. It gets its name back. */
+  | { readonly kind: 'heal'; readonly id: SandboxId; readonly container: ContainerId }
   /** A labelled container with a name that is none of ours: reported. */
   | { readonly kind: 'foreign'; readonly container: Container };
 
@@ -45,24 +47,25 @@ export function suspects(scene: Scene): Map<ContainerId, Suspicion> {
   for (const container of scene.containers) {
     const { role } = container;
     if (role.kind !== 'sandbox' && role.kind !== 'condemned') continue;
-    const { record, unreadable } = known.get(role.id) ?? ABSENT;
+    const { record, unreadable, now } = known.get(role.id) ?? ABSENT;
     if (unreadable) continue;
-    const suspicion = suspicionOf(container, role.kind === 'condemned', record);
+    const suspicion = suspicionOf(container, record, now);
     if (suspicion !== null) found.set(container.id, suspicion);
   }
   return found;
 }
 
-function suspicionOf(container: Container, condemned: boolean, record: LeaseRecord | null): Suspicion | null {
+function suspicionOf(container: Container, record: LeaseRecord | null, now: number): Suspicion | null {
   const named = record?.container === container.id;
-  if (condemned) {
+  if (container.role.kind === 'condemned') {
     const underway = record?.state === 'destroying' || record?.state === 'starting';
-    if (record === null || record.state === 'gone') return 'condemned';
-    if (record.state === 'ready') return named && record.verified ? null : 'condemned';
     return underway ? null : 'condemned';
   }
-  if (record === null) return DEAD_STATES.has(container.state) ? 'dead' : 'unowned';
-  if (record.state === 'gone') return DEAD_STATES.has(container.state) ? 'dead' : null;
+  const dead = DEAD_STATES.has(container.state);
+  if (record === null) return dead ? 'dead' : 'unowned';
+  if (record.state === 'gone') return dead ? 'dead' : null;
+  // The start may have found it rather than made it, or the store may have gone back to before its activation.
+  if (record.state === 'starting') return !dead && isExpired(record, now) ? 'unowned' : null;
   return record.state === 'ready' && record.verified && !named ? 'stray' : null;
 }
 
@@ -103,8 +106,10 @@ function aboutRecord(
     case 'starting':
     case 'destroying': {
       if (!expired) return [];
-      const toRemove = state === 'starting' ? (byId.get(id)?.[0]?.id ?? null) : container;
-      return [{ kind: 'finish', id, fence, container: toRemove }];
+      if (state === 'destroying') return [{ kind: 'finish', id, fence, container }];
+      const [holder = null] = byId.get(id) ?? [];
+      const dead = holder === null || DEAD_STATES.has(holder.state);
+      return dead ? [{ kind: 'finish', id, fence, container: holder?.id ?? null }] : [];
     }
     case 'ready': {
       if (container === null || record.engine !== engine)
@@ -126,15 +131,16 @@ function aboutContainer(
 ): ReconcileStep | null {
   const { role, id } = container;
   if (role.kind !== 'sandbox' && role.kind !== 'condemned') return null;
-  const { record, unreadable } = known.get(role.id) ?? ABSENT;
+  const { record, unreadable, now: storeNow } = known.get(role.id) ?? ABSENT;
   if (unreadable) return null;
-  const suspicion = suspicionOf(container, role.kind === 'condemned', record);
+  const suspicion = suspicionOf(container, record, storeNow);
   if (suspicion === null) return null;
   if (suspicion === 'unowned' && !scene.seesPeers) return { kind: 'adopt', id: role.id, container };
   const lasting = sightings.lasting(id, now);
   if (lasting === null || lasting < scene.leaseMs) return null;
   if (suspicion === 'unowned') return { kind: 'adopt', id: role.id, container };
   if (suspicion === 'condemned' && record?.state === 'ready' && record.container === id) {
+    if (record.verified) return { kind: 'heal', id: role.id, container: id };
     return { kind: 'unsettled', id: role.id, fence: record.fence, container: id };
   }
   return { kind: 'stray', id: role.id, container: id };

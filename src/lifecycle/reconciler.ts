@@ -14,7 +14,7 @@ import type { TrackedLeases } from './tracked.ts';
 
 export interface ReconcilerOptions {
   readonly store: Pick<LeaseStore, 'owner' | 'seesPeers' | 'page' | 'adopt' | 'claim' | 'end'>;
-  readonly runtime: Pick<ContainerRuntime, 'list' | 'look' | 'postMortem'>;
+  readonly runtime: Pick<ContainerRuntime, 'list' | 'look' | 'postMortem' | 'giveBack'>;
   readonly engine: Engine;
   readonly teardown: Teardown;
   readonly tracked: TrackedLeases;
@@ -80,7 +80,7 @@ export class Reconciler {
   }
 
   async #carryOut(step: ReconcileStep, engine: EngineMark): Promise<void> {
-    const { store, teardown, backoff, clock, emit } = this.#options;
+    const { store, runtime, teardown, backoff, clock, emit } = this.#options;
     try {
       switch (step.kind) {
         case 'adopt':
@@ -98,6 +98,8 @@ export class Reconciler {
           if (claim !== 'refused') teardown.begin(claim, 'unsettled');
           return;
         }
+        case 'heal':
+          return await runtime.giveBack(step.id, step.container);
         case 'stray':
           if (backoff.mayTry(step.container, clock.monotonic())) teardown.beginStray(step.id, step.container);
           return;

@@ -1,11 +1,13 @@
 import type { Emit } from '../domain/events.ts';
 import type { Clock } from '../domain/timing.ts';
 import type { LeaseStore } from '../leases/lease-store.ts';
+import type { FailedStarts } from './failed-starts.ts';
 import type { Tracked, TrackedLeases } from './tracked.ts';
 
 export interface RenewalOptions {
   readonly store: Pick<LeaseStore, 'renew' | 'reassert'>;
   readonly tracked: TrackedLeases;
+  readonly failedStarts: FailedStarts;
   readonly clock: Clock;
   readonly emit: Emit;
 }
@@ -13,7 +15,8 @@ export interface RenewalOptions {
 const BATCH = 200;
 
 /**
- * One renewal pass: extends this replica's leases, and keeps the store's life going even without any. It stops at the
+ * One renewal pass: extends this replica's leases, keeps the store's life going even without any, and finishes starts
+ * that failed while the store was away. It stops at the
  * first `store_unavailable`, having changed nothing: what was not renewed is renewed by the next pass, or grows too
  * old to be acted on.
  */
@@ -26,6 +29,17 @@ export class Renewal {
 
   /** Rejects with `store_unavailable`. */
   async pass(): Promise<void> {
+    const { failedStarts } = this.#options;
+    try {
+      await this.#renewAll();
+      await failedStarts.pass();
+    } catch (error) {
+      failedStarts.interrupted();
+      throw error;
+    }
+  }
+
+  async #renewAll(): Promise<void> {
     const { tracked, clock, emit } = this.#options;
     const began = clock.monotonic();
     const leases = tracked.all(began);
@@ -39,7 +53,9 @@ export class Renewal {
   async #batch(leases: readonly Tracked[]): Promise<number> {
     const { store, tracked, clock, emit } = this.#options;
     const sentAt = clock.monotonic();
-    const replies = await store.renew(leases.map(({ record: { id, fence } }) => ({ id, fence })));
+    const replies = await store.renew(
+      leases.map(({ record: { id, fence, state } }) => ({ id, fence, ready: state === 'ready' })),
+    );
     let renewed = 0;
     for (const lease of leases) {
       const { id, fence } = lease.record;

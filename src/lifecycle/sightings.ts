@@ -1,7 +1,7 @@
 import type { ContainerId } from '../domain/ids.ts';
 
 /**
- * Why a container is being watched. `unowned`: it runs, and no record knows it. `dead`: it does not run, and no
+ * Why a container is being watched. `unowned`: it runs, and no record, or only a start that was cut short, knows it. `dead`: it does not run, and no
  * record knows it. `stray`: a verified record names another one. `condemned`: it has a condemned name, and no
  * removal of it is under way.
  */

@@ -30,11 +30,13 @@ export interface Refusal {
 export class DockerDaemon {
   readonly timeoutMs: number;
   readonly #docker: Docker;
+  readonly #address: string;
   readonly #closed = new AbortController();
 
   constructor({ connection, timeoutMs }: DockerDaemonOptions) {
     this.timeoutMs = timeoutMs;
     this.#docker = new Docker(clientOptions(connection));
+    this.#address = 'socketPath' in connection ? connection.socketPath : `${connection.host}:${connection.port}`;
   }
 
   /**
@@ -65,7 +67,7 @@ export class DockerDaemon {
         this.#closed.signal,
       );
     } catch (error) {
-      throw error instanceof BrokerError ? error : unavailable(what, error);
+      throw error instanceof BrokerError ? error : unavailable(what, error, this.#address);
     }
   }
 
@@ -96,15 +98,14 @@ class EngineRefusal extends Error implements Refusal {
   }
 }
 
-function unavailable(what: string, error: unknown): BrokerError {
+function unavailable(what: string, error: unknown, address: string): BrokerError {
   const { statusCode, json } = error as { statusCode?: number; json?: { message?: string } | null };
   if (typeof statusCode !== 'number') {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : messageOf(error);
     return new BrokerError(
       'runtime_unavailable',
-      `the container engine cannot be reached (${messageOf(error)}): ${what}`,
-      {
-        cause: error,
-      },
+      `no container engine answers at ${address} (${reason}): start it, or point runtime.docker or DOCKER_HOST at one; ${what}`,
+      { cause: error },
     );
   }
   const words = typeof json?.message === 'string' ? json.message.trim() : messageOf(error).trim();

@@ -151,6 +151,15 @@ export function capacityContract(rule: Rule): void {
     expect(await s.a.claimSpare(ID, fence, 'default', 'spec-1')).toBeNull();
   });
 
+  rule('[C-05] a spare that is added again is known by what was said last', async (s) => {
+    await s.a.addSpare(spare('s1', 1000, 'spec-0'));
+    await s.b.addSpare({ ...spare('s1', 1000), url: 'http://moved' });
+    const { fence } = await s.starting();
+    expect(await s.a.claimSpare(ID, fence, 'default', 'spec-0')).toBeNull();
+    expect(await s.a.claimSpare(ID, fence, 'default', 'spec-1')).toMatchObject({ url: 'http://moved' });
+    expect(await s.a.claimSpare(ID, fence, 'default', 'spec-1')).toBeNull();
+  });
+
   rule('[C-06] a spare of another profile or an older spec is left', async (s) => {
     await s.a.addSpare(spare('s1', 1000, 'spec-0'));
     const { fence } = await s.starting();

@@ -112,6 +112,18 @@ export function claimContract(rule: Rule): void {
     expect(await s.state()).toBe('gone');
   });
 
+  rule('[L-10] [A-15] its acquirer may replace what nobody else holds, and no other', async (s) => {
+    const replace = { kind: 'replace' } as const;
+    const { fence } = await s.ready(s.a);
+    expect(await s.expectUnchanged(() => s.b.claim(ID, fence, replace))).toBe('refused');
+    const taken = await s.take(s.a);
+    const second = taken.kind === 'ready' ? taken.hold : fence;
+    expect(await s.expectUnchanged(() => s.a.claim(ID, second, replace))).toBe('refused');
+    await s.a.release(ID, fence);
+    expect(await s.a.claim(ID, second, replace)).toMatchObject({ fence: second, container: C1 });
+    expect(await s.state()).toBe('destroying');
+  });
+
   rule('[L-31] an expired destroying record of anybody is claimed under a new fence', async (s) => {
     const { fence } = await s.destroying(s.a);
     await s.expire();

@@ -33,13 +33,60 @@ export function ownerContract(rule: Rule): void {
     expect(await s.b.adopt({ id: ID, container: null })).toMatchObject({ owner: 'host:b' });
   });
 
-  rule('[L-09] an expired start or removal is not adopted', async (s) => {
+  rule(
+    '[L-09] an expired removal is not adopted, and an expired start only with what runs under its name',
+    async (s) => {
+      const { fence } = await s.starting(s.a);
+      expect(await s.expectUnchanged(() => s.b.adopt({ id: ID, container: s.found() }))).toBe('refused');
+      await s.expire();
+      expect(await s.expectUnchanged(() => s.b.adopt({ id: ID, container: null }))).toBe('refused');
+      await s.b.claim(ID, fence, { kind: 'expired', container: C1 });
+      await s.expire();
+      expect(await s.expectUnchanged(() => s.a.adopt({ id: ID, container: s.found() }))).toBe('refused');
+    },
+  );
+
+  rule(
+    '[L-09] a container that runs under the name of an expired start becomes ready, under an unknown hold',
+    async (s) => {
+      const { fence } = await s.starting(s.a);
+      const before = await s.record();
+      await s.expire();
+      const nameless = { ...s.found(), profile: null, userId: null, threadId: null };
+      const reply = await s.b.adopt({ id: ID, container: nameless });
+      const record = await s.record();
+      expect(reply).toEqual(record);
+      const { profile, userId, threadId } = before;
+      expect(record).toMatchObject({
+        state: 'ready',
+        owner: 'host:b',
+        verified: false,
+        container: C1,
+        profile,
+        userId,
+        threadId,
+      });
+      expect(record.fence).toBeGreaterThan(fence);
+      expect([...record.holds.keys()]).toEqual([UNKNOWN_HOLD]);
+      expect(await s.a.activate(s.activation(fence))).toBe('moved');
+    },
+  );
+
+  rule('[L-13] my own start of what I remember ready has lapsed, and is written again', async (s) => {
     const { fence } = await s.starting(s.a);
-    await s.expire();
-    expect(await s.expectUnchanged(() => s.b.adopt({ id: ID, container: s.found() }))).toBe('refused');
-    await s.b.claim(ID, fence, { kind: 'expired', container: C1 });
-    await s.expire();
-    expect(await s.expectUnchanged(() => s.a.adopt({ id: ID, container: s.found() }))).toBe('refused');
+    expect(await s.a.renew([{ id: ID, fence }])).toEqual(new Map([[ID, 'renewed']]));
+    expect(await s.a.renew([{ id: ID, fence, ready: true }])).toEqual(new Map([[ID, 'lapsed']]));
+    expect(await s.b.renew([{ id: ID, fence, ready: true }])).toEqual(new Map([[ID, 'lost']]));
+    expect(await s.expectUnchanged(() => s.b.reassert({ id: ID, fence, ...s.found() }))).toBe('refused');
+    const written = await s.a.reassert({ id: ID, fence, ...s.found() });
+    expect(written).toMatchObject({ state: 'ready', owner: 'host:a', verified: false });
+    expect([...(await s.record()).holds.keys()]).toEqual([UNKNOWN_HOLD]);
+  });
+
+  rule('[L-14] a ready record of the fence I remember is left alone', async (s) => {
+    const { fence } = await s.ready(s.a);
+    expect(await s.a.renew([{ id: ID, fence, ready: true }])).toEqual(new Map([[ID, 'renewed']]));
+    expect(await s.expectUnchanged(() => s.a.reassert({ id: ID, fence, ...s.found() }))).toBe('refused');
   });
 
   rule('[L-09] a missing record becomes ready, unverified, with an unknown hold', async (s) => {

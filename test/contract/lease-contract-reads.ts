@@ -92,6 +92,22 @@ export function readsContract(rule: Rule): void {
     expect((await s.a.page(null, 10)).items).toMatchObject([{ id: ID, record: { state: 'starting' } }]);
   });
 
+  rule('[L-17] records that have ended do not shorten a page', async (s) => {
+    const ids: SandboxId[] = [];
+    for (let n = 0; n < 6; n += 1) {
+      const { id } = otherIdentity(`t${n}`);
+      await s.a.adopt({ id, container: s.found() });
+      ids.push(id);
+    }
+    ids.sort();
+    for (const id of ids.slice(0, 4)) {
+      await s.a.end(id, C1, { endedAt: 1, reason: 'x', exitCode: null, logTail: '' });
+      await s.harness.age(id, HOUR);
+    }
+    expect(await s.a.page(null, 1)).toMatchObject({ items: [{ id: ids[4] }], next: ids[4] });
+    expect(await s.a.page(ids[4]!, 1)).toMatchObject({ items: [{ id: ids[5] }], next: null });
+  });
+
   rule('[L-17] the first engine is remembered; another one is told which', async (s) => {
     expect(await s.a.settleEngine(ENGINE)).toBe(ENGINE);
     expect(await s.b.settleEngine(asEngineMark('engine-2'))).toBe(ENGINE);

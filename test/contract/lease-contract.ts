@@ -11,6 +11,8 @@ import { ownerContract } from './lease-contract-owner.ts';
 import { readsContract } from './lease-contract-reads.ts';
 import { recordsContract } from './lease-contract-records.ts';
 import { repeatContract } from './lease-contract-repeat.ts';
+import { restartContract } from './lease-contract-restart.ts';
+import { writesContract } from './lease-contract-writes.ts';
 
 /** A test in a deployment of its own. */
 export type Rule = (title: string, body: (scene: Scene) => Promise<void>, policy?: Partial<LeasePolicy>) => void;
@@ -29,6 +31,7 @@ export function leaseContract(name: string, makeHarness: MakeHarness): void {
   };
   describe(`lease store contract: ${name}`, () => {
     describe('acquire', () => acquireContract(rule));
+    describe('restart and residue', () => restartContract(rule));
     describe('holds', () => holdsContract(rule));
     describe('claim', () => claimContract(rule));
     describe('confirm and after', () => confirmContract(rule));
@@ -37,6 +40,7 @@ export function leaseContract(name: string, makeHarness: MakeHarness): void {
     describe('records', () => recordsContract(rule));
     describe('reads', () => readsContract(rule));
     describe('capacity and spares', () => capacityContract(rule));
+    describe('what is written', () => writesContract(rule));
     describe('sent again', () => repeatContract(rule));
   });
 }

@@ -21,6 +21,9 @@ afterAll(async () => tiny[Symbol.asyncDispose]());
 const inspect = ({ deployment }: BrokerProcess, id: string) =>
   docker.getContainer(sandboxName(deployment, id as never)).inspect();
 
+/** Whoever acquires is the first to see what became of a container. */
+const unreconciled = () => ({ reconcile: { interval: '1h' }, profiles: { default: { image: tiny.name } } });
+
 async function answers(url: string | null): Promise<boolean> {
   const reply = await fetch(`${url}/v1/sandbox`).catch(() => null);
   await reply?.arrayBuffer();
@@ -59,7 +62,7 @@ test('[A-03] after its release the same container is reclaimed, and nobody else 
 });
 
 test('[A-06] a container that died is replaced and removed, and the caller learns how it ended (real)', async () => {
-  await using broker = await readyBroker({ overrides: { profiles: { default: { image: tiny.name } } } });
+  await using broker = await readyBroker({ overrides: unreconciled() });
   const first = (await broker.api.acquire(person('a'))).body;
   const old = (await inspect(broker, first.id)).Id;
   await docker.getContainer(old).kill();
@@ -76,9 +79,7 @@ test('[A-06] a container that died is replaced and removed, and the caller learn
 });
 
 test('[A-06] a container that was started again goes on, under the url that it has now (real)', async () => {
-  // No pass of the reconciler comes between the end of the container and its new start.
-  const overrides = { reconcile: { interval: '1h' }, profiles: { default: { image: tiny.name } } };
-  await using broker = await readyBroker({ overrides });
+  await using broker = await readyBroker({ overrides: unreconciled() });
   const first = (await broker.api.acquire(person('a'))).body;
   const before = await inspect(broker, first.id);
   await docker.getContainer(before.Id).stop({ t: 0 });

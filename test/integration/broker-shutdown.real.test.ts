@@ -70,7 +70,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     start.lift();
     expect((await inFlight).status).toBe(201);
     const answered = performance.now();
-    expect(await broker.ended).toMatchObject({ code: 0, signal: null });
+    expect(await broker.ended()).toMatchObject({ code: 0, signal: null });
     expect(performance.now() - answered).toBeLessThan(8_000);
     expect(await containersOf(broker)).toEqual([]);
     idle.destroy();
@@ -82,7 +82,7 @@ test('[S-01] a connection on which nothing was ever asked holds nothing up (real
   const socket = await connection(broker);
   const began = performance.now();
   broker.signal('SIGTERM');
-  expect((await broker.ended).code).toBe(0);
+  expect((await broker.ended()).code).toBe(0);
   expect(performance.now() - began).toBeLessThan(5_000);
   socket.destroy();
 });
@@ -98,7 +98,7 @@ test('[S-01] what does not finish while it drains is told 503, and the process e
   const { status, body } = await inFlight;
   expect(status).toBe(503);
   expect(body).toMatchObject({ code: 'shutting_down', retryable: true });
-  expect((await broker.ended).code).toBe(0);
+  expect((await broker.ended()).code).toBe(0);
   expect(performance.now() - began).toBeLessThan(5_500);
   expect(await containersOf(broker)).toEqual([]);
 });
@@ -113,7 +113,7 @@ test('[S-01] a second signal ends the process at once (real)', async () => {
   await broker.logged(({ msg }) => msg.startsWith('shutting down; a second signal'));
   const began = performance.now();
   broker.signal('SIGTERM');
-  expect((await broker.ended).code).toBe(1);
+  expect((await broker.ended()).code).toBe(1);
   expect(performance.now() - began).toBeLessThan(3_000);
   await inFlight;
 });
@@ -123,7 +123,7 @@ test('[S-02] with the memory store what was started is removed, held or not (rea
   const [first] = await Promise.all(['a', 'b'].map((who) => broker.api.acquire(person(who))));
   await broker.api.release(first!.body);
   broker.signal('SIGTERM');
-  expect((await broker.ended).code).toBe(0);
+  expect((await broker.ended()).code).toBe(0);
   expect(broker.events('removed')).toHaveLength(2);
   expect(await containersOf(broker)).toEqual([]);
 });
@@ -136,7 +136,7 @@ test('[S-02] [S-05] what is kept goes on; the next broker removes what it handed
   );
   const [stays, goes] = await Promise.all([adopted!, handedOut!].map(({ id }) => containerOf(first, id)));
   first.signal('SIGTERM');
-  expect((await first.ended).code).toBe(0);
+  expect((await first.ended()).code).toBe(0);
   expect((await containersOf(first)).sort()).toEqual([stays!, goes!].sort());
   expect((await fetch(`${adopted!.url}/v1/sandbox`)).status).toBe(200);
 
@@ -151,7 +151,7 @@ test('[S-02] [S-05] what is kept goes on; the next broker removes what it handed
   expect(found.status).toBe(200);
   expect(found.body).toMatchObject({ id: handedOut!.id, url: handedOut!.url, holds: 2 });
   second.signal('SIGTERM');
-  expect((await second.ended).code).toBe(0);
+  expect((await second.ended()).code).toBe(0);
   expect(await containersOf(second)).toEqual([stays]);
 });
 
@@ -159,7 +159,7 @@ test('[S-05] a second broker on the memory store with the same deployment refuse
   await using first = await readyBroker({ overrides: settings() });
   const { deployment } = first;
   await using second = await launchBroker({ overrides: settings({ deployment }), failing: true });
-  const { code, stderr, stdout } = await second.ended;
+  const { code, stderr, stdout } = await second.ended();
   expect(code).toBe(1);
   expect(stderr).toMatch(/^sandbox-broker: Another broker on this host runs deployment "[^\n]+ store[^\n]*\n$/);
   expect(stderr).toContain(deployment);
@@ -182,7 +182,7 @@ for (const [what, code] of [
     await using broker = await readyBroker({ overrides: settings(), preload: failsOn(code), failing: true });
     await broker.api.acquire(person('a'));
     broker.signal('SIGWINCH');
-    expect((await broker.ended).code).toBe(1);
+    expect((await broker.ended()).code).toBe(1);
     expect(fatalLines(broker)).toMatchObject([OUT_OF_THE_BLUE]);
     expect(await containersOf(broker)).toEqual([]);
   });
@@ -198,7 +198,7 @@ test('[S-04] an exception that nobody caught is logged also while it shuts down 
   broker.signal('SIGTERM');
   await broker.logged(({ msg }) => msg.startsWith('shutting down'));
   broker.signal('SIGWINCH');
-  expect((await broker.ended).code).toBe(1);
+  expect((await broker.ended()).code).toBe(1);
   expect(fatalLines(broker)).toMatchObject([OUT_OF_THE_BLUE]);
   await inFlight;
 });
@@ -226,6 +226,6 @@ test('[S-04] no promise is forgotten, whatever breaks off (real)', async () => {
     removal.lift();
   }
   broker.signal('SIGTERM');
-  expect((await broker.ended).code).toBe(0);
+  expect((await broker.ended()).code).toBe(0);
   expect(broker.complaints).toEqual([]);
 });

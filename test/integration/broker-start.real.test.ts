@@ -78,7 +78,7 @@ test('[G-01] a port that is taken ends the start with one line that says what to
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
   await using broker = await launchBroker({ overrides: { server: { port } }, failing: true });
-  const { code, stderr } = await broker.ended;
+  const { code, stderr } = await broker.ended();
   expect(code).toBe(1);
   expect(stderr).toBe(
     `sandbox-broker: Port ${port} on 127.0.0.1 is in use by another program. Set server.port, or stop it.\n`,
@@ -88,7 +88,7 @@ test('[G-01] a port that is taken ends the start with one line that says what to
 
 test('[G-01] --check tells that the configuration is valid and starts nothing (real)', async () => {
   await using broker = await launchBroker({}, ['--check']);
-  expect(await broker.ended).toEqual({
+  expect(await broker.ended()).toEqual({
     code: 0,
     signal: null,
     stdout: 'The configuration is valid.\n',
@@ -99,7 +99,7 @@ test('[G-01] --check tells that the configuration is valid and starts nothing (r
 for (const args of [[], ['--check']]) {
   test(`[G-01] an unknown key stops the start before it listens, and is named (real) ${args}`, async () => {
     await using broker = await launchBroker({ overrides: { lease: { duraton: '3s' } }, failing: true }, args);
-    const { code, stdout, stderr } = await broker.ended;
+    const { code, stdout, stderr } = await broker.ended();
     expect(code).toBe(1);
     expect(stdout).toBe('');
     expect(stderr).toMatch(
@@ -111,7 +111,7 @@ for (const args of [[], ['--check']]) {
 test('[H-05] without a key it does not start on an address that others can reach (real)', async () => {
   const server = { host: '0.0.0.0', port: 0 };
   await using open = await launchBroker({ overrides: { server }, failing: true });
-  const { code, stdout, stderr } = await open.ended;
+  const { code, stdout, stderr } = await open.ended();
   expect(code).toBe(1);
   expect(stdout).toBe('');
   expect(stderr).toMatch(/\n {2}server\.host: "0\.0\.0\.0" is refused beside auth\.keys[^\n]+set auth\.keys\n$/);

@@ -149,7 +149,9 @@ test('[R-14] a mount that is read-only stays so', async () => {
 
 test('[R-16] replicas that make the network in the same moment use one, and a lost one is made again', async () => {
   const replicas = Array.from({ length: 4 }, () => open());
-  const made = await Promise.all(replicas.map((replica) => run({}, replica)));
+  const runs = replicas.map((replica) => run({}, replica));
+  await Promise.allSettled(runs);
+  const made = await Promise.all(runs);
   const networks = await leftovers(deployment);
   expect(networks.networks).toHaveLength(1);
   for (const { container } of made) await docker.getContainer(container).remove({ force: true });

@@ -6,11 +6,12 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, expect } from 'vitest';
 import { BrokerClient } from './broker-client.ts';
-import { eventually, leftovers, newDeployment, sweep } from './docker.ts';
+import { eventually, leftovers, newDeployment, realClock, sweep } from './docker.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const START_LIMIT_MS = 20_000;
 const LOG_LIMIT_MS = 20_000;
+const END_LIMIT_MS = 30_000;
 
 export type Tree = { readonly [key: string]: unknown };
 
@@ -74,10 +75,11 @@ export function useBrokers() {
   const deployments = new Set<string>();
 
   afterAll(async () => {
-    for (const broker of processes) {
-      expect(await broker.traces(), 'a process or a folder is left').toEqual([]);
-      if (!broker.failing) expect(broker.complaints, 'it complained').toEqual([]);
-    }
+    const left = (await Promise.all(processes.map((broker) => broker.traces()))).flat();
+    // A test that ran out of time has not disposed of them.
+    await Promise.allSettled(processes.map((broker) => broker[Symbol.asyncDispose]()));
+    expect(left, 'a process or a folder is left').toEqual([]);
+    expect(processes.flatMap(({ complaints, failing }) => (failing ? [] : complaints))).toEqual([]);
     for (const deployment of deployments) {
       expect(await leftovers(deployment), deployment).toEqual({ containers: [], networks: [], volumes: [] });
     }
@@ -123,8 +125,7 @@ export class BrokerProcess implements AsyncDisposable {
   readonly deployment: string;
   readonly failing: boolean;
   readonly logs: LogLine[] = [];
-  /** Settles when the process has ended and its output is read. */
-  readonly ended: Promise<Ended>;
+  readonly #end: Promise<Ended>;
   readonly #folder: string;
   readonly #child: ChildProcess;
   readonly #news = new EventEmitter().setMaxListeners(0);
@@ -148,7 +149,7 @@ export class BrokerProcess implements AsyncDisposable {
     this.#child.stderr!.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr += text;
     });
-    this.ended = new Promise((settle) => {
+    this.#end = new Promise((settle) => {
       this.#child.once('close', (code, signal) => {
         this.#hasEnded = true;
         settle({ code, signal, stdout: this.#stdout, stderr: this.#stderr });
@@ -196,6 +197,16 @@ export class BrokerProcess implements AsyncDisposable {
     return this.logs.filter((line) => line.event === event);
   }
 
+  /** How the process ended, once its output is read. Rejects when it runs on for longer than the limit. */
+  async ended(limitMs = END_LIMIT_MS): Promise<Ended> {
+    const late = new AbortController();
+    const expired = realClock.pause(limitMs, late.signal).then(() => null);
+    const end = await Promise.race([this.#end, expired]);
+    late.abort();
+    if (end !== null) return end;
+    throw new Error(`the broker runs on after ${limitMs} ms:\n${this.#lastWords()}`);
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
@@ -226,14 +237,14 @@ export class BrokerProcess implements AsyncDisposable {
   /** Kills it if it still runs, and removes everything of its deployment and its folder. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#hasEnded) this.#child.kill('SIGKILL');
-    await this.ended;
+    await this.#end;
     await this.#client?.[Symbol.asyncDispose]();
+    await rm(this.#folder, { recursive: true, force: true });
     // What it asked for last may still be on its way in the engine.
     await eventually(async () => {
       await sweep(this.deployment);
       return Object.values(await leftovers(this.deployment)).every((left) => left.length === 0);
     });
-    await rm(this.#folder, { recursive: true, force: true });
   }
 
   #lastWords(): string {

@@ -65,8 +65,8 @@ export class EngineProxy implements AsyncDisposable {
     return new Promise((resolve) => this.#server.listen(this.socketPath, resolve));
   }
 
-  /** From here on requests that match meet the fault; the latest fault that matches counts. */
-  fault(match: RegExp, how: FaultKind): Fault {
+  /** From here on the next `times` requests that match meet the fault; the latest fault that matches counts. */
+  fault(match: RegExp, how: FaultKind, times = Number.POSITIVE_INFINITY): Fault {
     const { promise: reached, resolve: hit } = Promise.withResolvers<void>();
     const waiting: Rule['waiting'] = new Map();
     let hits = 0;
@@ -83,6 +83,7 @@ export class EngineProxy implements AsyncDisposable {
       },
       hit: () => {
         hits += 1;
+        if (hits >= times) this.#rules.delete(rule);
         hit();
       },
       lift: () => {

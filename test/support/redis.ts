@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -38,7 +38,12 @@ export class RedisServer implements AsyncDisposable {
       'no',
       ...args,
     ]);
-    await server.start();
+    try {
+      await server.start();
+    } catch (error) {
+      await server[Symbol.asyncDispose]();
+      throw error;
+    }
     return server;
   }
 
@@ -52,10 +57,11 @@ export class RedisServer implements AsyncDisposable {
     return pid;
   }
 
-  async start(): Promise<void> {
+  /** `waits`: until it answers; without, it may still be loading. */
+  async start(waits = true): Promise<void> {
     const own = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.directory, '--daemonize', 'no'];
     this.#process = spawn('redis-server', [...own, ...this.#args], { stdio: 'ignore' });
-    await until(async () => await answers(this.port), 'the Redis server to answer');
+    if (waits) await until(() => answers(this.port), 'the Redis server to answer');
   }
 
   /** Ends it at once, without saving. */
@@ -74,7 +80,9 @@ export class RedisServer implements AsyncDisposable {
 
   /** A plain client, for looking behind the store's back. */
   client(): Redis {
-    return new Redis(this.url, { maxRetriesPerRequest: 1 });
+    const client = new Redis(this.url, { maxRetriesPerRequest: 1 });
+    client.on('error', () => {});
+    return client;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -105,13 +113,79 @@ export async function until(holds: () => Promise<boolean> | boolean, what: strin
 /** True if a server answers there at all, also when it asks for a password. */
 async function answers(port: number): Promise<boolean> {
   const client = new Redis({ port, host: '127.0.0.1', lazyConnect: true, retryStrategy: () => null });
-  client.on('error', () => {});
+  let refused = '';
+  client.on('error', (error) => {
+    refused = error.message;
+  });
   try {
     await client.connect();
     return true;
-  } catch (error) {
-    return /NOAUTH|WRONGPASS/.test(String(error));
+  } catch {
+    return refused.includes('NOAUTH');
   } finally {
     client.disconnect();
+  }
+}
+
+/** Stands between a client and a server, and can keep replies back or cut connections. */
+export class RedisProxy implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #pairs = new Set<{ readonly inner: Socket; readonly outer: Socket }>();
+  #delayMs = 0;
+  #swallows = false;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  static async start(targetPort: number): Promise<RedisProxy> {
+    const server = createServer();
+    const proxy = new RedisProxy(server);
+    server.on('connection', (inner) => proxy.#connect(inner, targetPort));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return proxy;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${(this.#server.address() as AddressInfo).port}/0`;
+  }
+
+  /** Requests go through; replies are dropped, or come so much later. */
+  replies(how: { readonly swallowed?: boolean; readonly delayMs?: number }): void {
+    this.#swallows = how.swallowed ?? false;
+    this.#delayMs = how.delayMs ?? 0;
+  }
+
+  /** Cuts every connection with a reset. */
+  reset(): void {
+    for (const { inner, outer } of this.#pairs) {
+      inner.resetAndDestroy();
+      outer.destroy();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.reset();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #connect(inner: Socket, port: number): void {
+    const outer = connect(port, '127.0.0.1');
+    const pair = { inner, outer };
+    this.#pairs.add(pair);
+    const end = (): void => {
+      this.#pairs.delete(pair);
+      inner.destroy();
+      outer.destroy();
+    };
+    for (const socket of [inner, outer]) socket.on('error', end).on('close', end);
+    inner.on('data', (data) => outer.write(data));
+    outer.on('data', (data) => {
+      if (this.#swallows) return;
+      if (this.#delayMs === 0) inner.write(data);
+      else setTimeout(() => inner.destroyed || inner.write(data), this.#delayMs);
+    });
   }
 }

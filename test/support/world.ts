@@ -51,9 +51,10 @@ export class World {
     this.profile = profile;
   }
 
-  /** `peers`: whether it believes that others may own what has no record. */
-  replica(name: string, { peers = true } = {}) {
-    const { clock, settings, profile, database } = this;
+  /** `peers`: whether it believes that others may own what has no record. `spec`: what its profile makes. */
+  replica(name: string, { peers = true, spec = 'spec-1', onSpecChange = this.profile.onSpecChange } = {}) {
+    const { clock, settings, database } = this;
+    const profile = { ...this.profile, onSpecChange };
     const own = new MemoryLeaseStore({ database, owner: asOwnerId(name) });
     Object.defineProperty(own, 'seesPeers', { value: peers });
     const { port: store, points: storePoints } = withPoints(own);
@@ -68,7 +69,7 @@ export class World {
     const handouts = new Handouts({
       ...{ store, acquire, turns, tasks, clock, emit, deployment: DEPLOYMENT, waitMs: 50_000, drained: drained.signal },
       idleMs: settings.idleMs,
-      profiles: new Map([['default', { profile, spec: 'spec-1' }]]),
+      profiles: new Map([['default', { profile, spec }]]),
     });
     const take = (user: string, waitMs?: number, gone = new AbortController().signal): Promise<AcquireOutcome> =>
       handouts.acquire({ userId: user, threadId: 'thread', ...(waitMs === undefined ? {} : { waitMs }) }, { gone });

@@ -276,10 +276,27 @@ test('[A-05] the store dies between take and activate: nothing is handed out; ba
   await expect(answer).rejects.toMatchObject({ code: 'store_unavailable' });
   expect(world.engine.containers).toHaveLength(1);
   for (const method of ['activate', 'claim', 'release', 'renew'] as const) a.storePoints.repair(method);
-  await world.clock.advance(2 * LEASE_MS);
-  await a.reconciler.pass();
+  await world.pass(LEASE_MS / 3, a);
+  expect(world.engine.containers).toHaveLength(1); // a peer may have it: its owner gets the time to say so
+  await world.pass(LEASE_MS, a);
   await a.tasks.drained(60_000);
   expect(world.engine.containers).toEqual([]);
+  expect(world.record('u')?.state).toBe('gone');
+});
+
+test('[A-05] the store dies between take and activate, and a peer takes the sandbox over: its container is kept', async () => {
+  const world = new World();
+  const [a, b] = [world.replica('a'), world.replica('b')];
+  const down = (): Error => new BrokerError('store_unavailable', 'no connection');
+  for (const method of ['activate', 'claim', 'release'] as const) a.storePoints.break(method, down);
+  await expect(a.take('u')).rejects.toMatchObject({ code: 'store_unavailable' });
+  for (const method of ['activate', 'claim', 'release'] as const) a.storePoints.repair(method);
+  await world.clock.advance(LEASE_MS);
+  expect(handedOut(await b.take('u')).origin).toBe('discovered');
+  await world.pass(3 * LEASE_MS, a, b);
+  await a.tasks.drained(60_000);
+  expect(world.engine.containers.map(({ state }) => state)).toEqual(['running']);
+  expect(world.record('u')).toMatchObject({ state: 'ready', owner: 'b' });
 });
 
 test('[A-05] the store is down: nothing is started', async () => {
@@ -288,4 +305,48 @@ test('[A-05] the store is down: nothing is started', async () => {
   a.storePoints.break('take', () => new BrokerError('store_unavailable', 'no connection'));
   await expect(a.take('u')).rejects.toMatchObject({ code: 'store_unavailable' });
   expect(world.engine.containers).toEqual([]);
+});
+
+test.for(['keep', 'replace'] as const)(
+  '[A-15] the profile changed, and its sandbox is unheld: %s',
+  async (onSpecChange) => {
+    const world = new World();
+    const old = world.replica('old', { onSpecChange });
+    const before = handedOut(await old.take('u'));
+    await old.store.release(before.sandbox.id, before.hold);
+    await world.pass(LEASE_MS, old);
+    const changed = world.replica('changed', { onSpecChange, spec: 'spec-2' });
+    const after = handedOut(await changed.take('u'));
+    await changed.tasks.drained(60_000);
+    expect(after.origin).toBe(onSpecChange === 'replace' ? 'created' : 'reclaimed');
+    expect(after.sandbox.url === before.sandbox.url).toBe(onSpecChange === 'keep');
+    expect(world.record('u')?.spec).toBe(onSpecChange === 'replace' ? 'spec-2' : 'spec-1');
+    expect(world.engine.containers).toHaveLength(1);
+    await changed.store.release(after.sandbox.id, after.hold);
+    expect(handedOut(await old.take('u')).sandbox.url).toBe(after.sandbox.url); // not replaced back by the older one
+  },
+);
+
+test('[A-15] a held sandbox is never replaced, whoever holds it', async () => {
+  const world = new World();
+  const old = world.replica('old', { onSpecChange: 'replace' });
+  const before = handedOut(await old.take('u'));
+  await world.pass(LEASE_MS, old);
+  const changed = world.replica('changed', { onSpecChange: 'replace', spec: 'spec-2' });
+  expect(handedOut(await changed.take('u')).sandbox.url).toBe(before.sandbox.url);
+});
+
+test('[A-15] a hold that comes in while it is decided to replace keeps the sandbox', async () => {
+  const world = new World();
+  const old = world.replica('old', { onSpecChange: 'replace' });
+  const before = handedOut(await old.take('u'));
+  await old.store.release(before.sandbox.id, before.hold);
+  await world.pass(LEASE_MS, old);
+  const changed = world.replica('changed', { onSpecChange: 'replace', spec: 'spec-2' });
+  const claim = changed.storePoints.hold('claim');
+  const taking = changed.take('u');
+  await claim.reached;
+  await old.store.keepalive(before.sandbox.id, before.hold);
+  claim.release();
+  expect(handedOut(await taking).sandbox.url).toBe(before.sandbox.url);
 });

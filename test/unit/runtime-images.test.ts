@@ -102,11 +102,18 @@ test('[R-13] a pull is bounded by its silence, not by its length', async () => {
   expect(told.length).toBeLessThan(8);
   expect(told[1]).toMatch(/^0 of 1 layers, \d\.0 of 8\.0 MB$/);
   daemon.recover();
-  daemon.on(/create/, { kind: 'act', act: (response) => response.writeHead(200).write('{"status":"x"}\n') as never });
+  const closed = Promise.withResolvers<void>();
+  daemon.on(/create/, {
+    kind: 'act',
+    act: (response) => {
+      response.on('close', closed.resolve).writeHead(200).write('{"status":"x"}\n');
+    },
+  });
   await expect(runtime.ensureImage(PROFILE)).rejects.toMatchObject({
     code: 'image_unavailable',
     message: expect.stringContaining('nothing moved for 300 ms'),
   });
+  await closed.promise;
 });
 
 test('[R-13] a pull that is cut off is no success', async () => {

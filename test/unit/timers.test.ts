@@ -338,3 +338,61 @@ test('[T-20] an outage longer than holds and idle time together: holders get a f
   expect(await a.store.keepalive(sandbox.id, hold)).toMatchObject({ state: 'ready' });
   expect(world.engine.containers).toHaveLength(1);
 });
+
+test('[T-06] the store comes back with a copy of before the activation: the owner writes it back, and holds are revived', async () => {
+  const world = new World();
+  const [a, b] = [world.replica('a'), world.replica('b')];
+  const activate = a.storePoints.hold('activate');
+  const taking = a.take('u');
+  await activate.reached;
+  const older = world.record('u')!;
+  activate.release();
+  const { hold, sandbox } = handedOut(await taking);
+  world.database.beginLife();
+  world.database.put(older);
+  await a.renewal.pass();
+  expect(world.record('u')).toMatchObject({ state: 'ready', owner: 'a', verified: false, url: sandbox.url });
+  expect(await b.store.keepalive(sandbox.id, hold)).toMatchObject({ state: 'ready' });
+});
+
+test('[T-06] an expired start with something running under its name is adopted after a lease, not removed', async () => {
+  const world = new World();
+  const [a, b] = [world.replica('a'), world.replica('b')];
+  handedOut(await a.take('u')); // somebody works in it
+  world.database.remove(world.idOf('u'));
+  a.points.hold('look');
+  void a.take('u', 0).catch(() => undefined); // a takes the lease, and dies before it finds the container
+  await world.clock.settle();
+  await b.renewal.pass();
+  for (let pass = 0; pass < 2; pass += 1) {
+    await world.pass(LEASE_MS, b);
+    await b.reconciler.pass();
+    await b.tasks.drained(60_000);
+    expect(world.engine.containers.map(({ state }) => state)).toEqual(['running']);
+    expect(world.record('u')?.state).toBe(pass === 0 ? 'starting' : 'ready');
+  }
+  expect(world.record('u')).toMatchObject({ owner: 'b', verified: false, userId: 'u' });
+});
+
+test('[T-18] a condemned container that was seen fit since gets its name back after a lease', async () => {
+  const world = new World();
+  const [a, b] = [world.replica('a'), world.replica('b')];
+  const { sandbox, hold } = handedOut(await a.take('u'));
+  await a.store.release(sandbox.id, hold);
+  await world.pass(IDLE_MS, a);
+  const condemn = a.points.hold('condemn');
+  const ready = world.record('u')!;
+  await a.reaper.pass();
+  await condemn.reached;
+  world.database.beginLife(); // the store goes back to before the claim
+  world.database.put(ready);
+  handedOut(await b.take('u')); // seen fit, and handed out, in the new life
+  condemn.release();
+  await a.tasks.drained(60_000);
+  await expect(b.take('u', 0)).rejects.toMatchObject({ code: 'sandbox_unsettled' });
+  await b.reconciler.pass();
+  await world.pass(LEASE_MS, b);
+  await b.reconciler.pass();
+  expect(handedOut(await b.take('u', 0)).sandbox.url).toBe(sandbox.url);
+  expect(world.engine.containers.map(({ state }) => state)).toEqual(['running']);
+});

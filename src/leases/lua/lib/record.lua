@@ -1,0 +1,125 @@
+-- A record: a hash of these fields, all of them always there; nothing is an empty string.
+local FIELDS = {
+  'v', 'state', 'owner', 'fence', 'since', 'container', 'engine', 'url', 'expiresAt', 'holds', 'idleSince',
+  'lastActiveAt', 'life', 'verified', 'profile', 'userId', 'threadId', 'spec', 'createdAt', 'previous',
+}
+local NUMBERS = { 'fence', 'since', 'expiresAt', 'idleSince', 'lastActiveAt', 'createdAt' }
+local STATES = { starting = true, ready = true, destroying = true, gone = true }
+
+local function is_number(text)
+  return #text <= 16 and string.find(text, '^%d+$') ~= nil
+end
+
+-- A list of { hold, until } in the order in which they were added; nil for text that is none.
+local function decode_holds(text)
+  local holds = {}
+  for hold, till in string.gmatch(text, '(%d+)=(%d+)') do
+    if #hold > 16 or #till > 16 then return nil end
+    holds[#holds + 1] = { tonumber(hold), tonumber(till) }
+  end
+  return holds
+end
+
+local function encode_holds(holds)
+  local parts = {}
+  for n, hold in ipairs(holds) do
+    parts[n] = digits(hold[1]) .. '=' .. digits(hold[2])
+  end
+  return table.concat(parts, ',')
+end
+
+-- The record, or nil; or nil and why not: { 'unreadable', fields… }, and whether a newer version wrote it.
+local function load(key)
+  local values = redis.pcall('HMGET', key, unpack(FIELDS))
+  if values.err then return nil, { 'unreadable' }, false end
+  local r, some, all = {}, false, true
+  for n, field in ipairs(FIELDS) do
+    r[field] = values[n]
+    some = some or values[n] ~= false
+    all = all and values[n] ~= false
+  end
+  if not some and redis.call('EXISTS', key) == 0 then return nil end
+  local unreadable = { 'unreadable', unpack(values) }
+  if not r.v or not is_number(r.v) then return nil, unreadable, false end
+  if tonumber(r.v) > version then return nil, unreadable, true end
+  local holds = all and decode_holds(r.holds)
+  if not holds or encode_holds(holds) ~= r.holds or not STATES[r.state] or r.owner == '' then
+    return nil, unreadable, false
+  end
+  for _, field in ipairs(NUMBERS) do
+    if not is_number(r[field]) then return nil, unreadable, false end
+    r[field] = tonumber(r[field])
+  end
+  r.holds, r.verified = holds, r.verified == '1'
+  r.was = { state = r.state, userId = r.userId, fence = r.fence }
+  return r
+end
+
+local function encode(r)
+  return {
+    r.v, r.state, r.owner, digits(r.fence), digits(r.since), r.container, r.engine, r.url, digits(r.expiresAt),
+    encode_holds(r.holds), digits(r.idleSince), digits(r.lastActiveAt), r.life, r.verified and '1' or '0', r.profile,
+    r.userId, r.threadId, r.spec, digits(r.createdAt), r.previous,
+  }
+end
+
+-- Counts the sandbox against the limits, its own user's among them; `user` nil: it counts no more.
+local function count(id, user)
+  local before = redis.call('HGET', KEYS[4], id)
+  if before == (user or false) then return end
+  if before then redis.call('ZREM', KEYS[5], before .. ':' .. id) end
+  if user then
+    redis.call('HSET', KEYS[4], id, user)
+    redis.call('ZADD', KEYS[5], 0, user .. ':' .. id)
+  else
+    redis.call('HDEL', KEYS[4], id)
+  end
+end
+
+local function user_hash(userId)
+  return userId == '' and '' or redis.sha1hex(userId)
+end
+
+-- Removes everything that is known of an id.
+local function forget(key, id)
+  redis.call('DEL', key)
+  redis.call('ZREM', KEYS[3], id)
+  redis.call('ZREM', KEYS[6], id)
+  count(id, nil)
+end
+
+-- Ids of tombstones whose keys have ended leave the index, a few at a time.
+local function remove_old_tombstones()
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', digits(now), 'LIMIT', 0, 16)) do
+    redis.call('ZREM', KEYS[3], id)
+    redis.call('ZREM', KEYS[6], id)
+  end
+end
+
+local function save(key, id, r)
+  local values, fields = encode(r), {}
+  for n, field in ipairs(FIELDS) do
+    fields[2 * n - 1], fields[2 * n] = field, values[n]
+  end
+  redis.call('HSET', key, unpack(fields))
+  local was = r.was or {}
+  if r.fence ~= was.fence and r.fence > tonumber(redis.call('GET', KEYS[2]) or 0) then
+    redis.call('SET', KEYS[2], digits(r.fence))
+  end
+  if r.state == 'gone' then
+    local ends = digits(r.expiresAt - lease_ms + math.max(lease_ms, kept_ms))
+    redis.call('ZADD', KEYS[6], ends, id)
+    redis.call('PEXPIREAT', key, ends)
+  end
+  if r.state ~= was.state or r.userId ~= was.userId then
+    remove_old_tombstones()
+    redis.call('ZADD', KEYS[3], 0, id)
+    if r.state == 'gone' then
+      count(id, nil)
+    else
+      redis.call('PERSIST', key)
+      redis.call('ZREM', KEYS[6], id)
+      count(id, user_hash(r.userId))
+    end
+  end
+end
