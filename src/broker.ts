@@ -126,7 +126,8 @@ function build(
 
   const runtime = new DockerRuntime({ ...dockerConfig(config), profiles, clock, newId, emit });
   const lifecycle = assembleLifecycle({ store, runtime, settings: lifecycleSettings(config), clock, emit });
-  const { tasks, tracked, engine, images, turns, acquire, destroy, renewal, reaper, reconciler, shutdown } = lifecycle;
+  const { tasks, tracked, engine, images, turns, liveness, acquire, destroy, renewal, reaper, reconciler, shutdown } =
+    lifecycle;
   const readiness: Readiness = new Readiness({ store, engine, images, emit });
 
   const loop = (name: string, intervalMs: number, first: First, pass: (stopping: AbortSignal) => Promise<void>) =>
@@ -138,8 +139,13 @@ function build(
     await readiness.noting('reconcile', reconciler.pass());
     preparing.start(); // an engine that does not answer is told once
   });
+  const following = new BackgroundLoop({
+    ...{ name: 'liveness', intervalMs: RETRY_MS, first: 'at once', clock, random, emit },
+    pass: (stopping) => liveness.follow(stopping),
+  });
   const loops = [
     reconciling,
+    following,
     ...(idleMs > 0 ? [loop('idle', config.idle.checkIntervalMs, 'jittered', (stopping) => reaper.pass(stopping))] : []),
   ];
 

@@ -36,24 +36,12 @@ export class RedisConnection {
    * Runs a script, once. `args`: what follows the server's run id, which follows the owner. Rejects with
    * `store_unavailable`; it may have been run all the same.
    */
-  async run(script: ScriptName, keys: readonly string[], owner: string, args: readonly string[]): Promise<unknown> {
-    if (this.#closing !== null) throw storeClosed();
-    try {
-      const run = this.#run ?? (await this.#opened());
-      return await this.#script(script)(keys.length, ...keys, owner, run, ...args);
-    } catch (error) {
-      throw storeUnavailable(error);
-    }
+  run(script: ScriptName, keys: readonly string[], owner: string, args: readonly string[]): Promise<unknown> {
+    return this.#send((run) => this.#script(script)(keys.length, ...keys, owner, run, ...args));
   }
 
   async ping(): Promise<void> {
-    if (this.#closing !== null) throw storeClosed();
-    try {
-      if (this.#run === null) await this.#opened();
-      await this.#redis.ping();
-    } catch (error) {
-      throw storeUnavailable(error);
-    }
+    await this.#send(() => this.#redis.ping());
   }
 
   /** Lets what is under way finish, within the command timeout. Memoised. */
@@ -100,20 +88,30 @@ export class RedisConnection {
     this.#opening.promise.catch(() => {});
   }
 
-  /** Waits for an attempt to connect that is going on, as long as a command may take; for none that is only planned. */
+  async #send<T>(command: (run: string) => Promise<T>): Promise<T> {
+    if (this.#closing !== null) throw storeClosed();
+    try {
+      return await (this.#run === null ? this.#inTime(this.#opened().then(command)) : command(this.#run));
+    } catch (error) {
+      throw storeUnavailable(error);
+    }
+  }
+
+  /** Waits for an attempt to connect that is going on; not for one that is only planned. */
   async #opened(): Promise<string> {
     const { status } = this.#redis;
-    if (status !== 'connecting' && status !== 'connect' && status !== 'ready') {
-      throw new Error(`not connected (${messageOf(this.#lastError)})`);
-    }
-    const signal = AbortSignal.timeout(this.#timeoutMs);
+    if (status === 'connecting' || status === 'connect' || status === 'ready') return this.#opening.promise;
+    throw new Error(`not connected (${messageOf(this.#lastError)})`);
+  }
+
+  async #inTime<T>(work: Promise<T>): Promise<T> {
     const late = Promise.withResolvers<never>();
-    const onAbort = (): void => late.reject(new Error(`not connected in time (${messageOf(this.#lastError)})`));
-    signal.addEventListener('abort', onAbort, { once: true });
+    const giveUp = (): void => late.reject(new Error(`not connected in time (${messageOf(this.#lastError)})`));
+    const timer = setTimeout(giveUp, this.#timeoutMs);
     try {
-      return await Promise.race([this.#opening.promise, late.promise]);
+      return await Promise.race([work, late.promise]);
     } finally {
-      signal.removeEventListener('abort', onAbort);
+      clearTimeout(timer);
     }
   }
 }

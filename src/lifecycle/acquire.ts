@@ -11,6 +11,7 @@ import type { ContainerRuntime, RemoveHow } from '../runtime/container-runtime.t
 import type { Engine } from './engine.ts';
 import type { FailedStarts } from './failed-starts.ts';
 import { capacityExhausted, type Handout, unsettled, type Waiting } from './handout.ts';
+import type { Liveness } from './liveness.ts';
 import type { Starter } from './starter.ts';
 import type { Teardown } from './teardown.ts';
 import type { TrackedLeases } from './tracked.ts';
@@ -19,6 +20,7 @@ export interface AcquireOptions {
   readonly store: LeaseStore;
   readonly runtime: Pick<ContainerRuntime, 'look' | 'postMortem'>;
   readonly engine: Engine;
+  readonly liveness: Liveness;
   readonly starter: Starter;
   readonly teardown: Teardown;
   readonly failedStarts: FailedStarts;
@@ -130,13 +132,16 @@ export class Acquire {
 
   /** A `ready` record with a hold of this caller's: is its container fit to be handed out? */
   async #check(ready: LeaseRecord, hold: HoldId, origin: Origin, brief: boolean, caller: Waiting): Promise<Step> {
-    const { store, clock } = this.#options;
+    const { store, liveness, clock } = this.#options;
     const { id, container } = ready;
     if (container === null)
       throw new BrokerError(
         'record_unreadable',
         `The record of sandbox ${id} is ready without a container. DELETE it.`,
       );
+    const known = liveness.urlOf(container);
+    if (ready.verified && known !== null && known === ready.url)
+      return { record: ready, url: known, hold, origin, brief };
     for (;;) {
       const seen = await this.#look(ready, container);
       if (seen.kind === 'running' && seen.container.role.kind === 'sandbox' && seen.container.url !== null) {

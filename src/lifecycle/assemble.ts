@@ -6,10 +6,12 @@ import type { ContainerRuntime } from '../runtime/container-runtime.ts';
 import { Acquire } from './acquire.ts';
 import { BackgroundTasks } from './background-tasks.ts';
 import { Destroy } from './destroy.ts';
+import { Endings } from './endings.ts';
 import { Engine } from './engine.ts';
 import { FailedStarts } from './failed-starts.ts';
 import { IdleReaper } from './idle-reaper.ts';
 import { Images } from './images.ts';
+import { Liveness } from './liveness.ts';
 import { Reconciler } from './reconciler.ts';
 import { RemovalBackoff } from './removal-backoff.ts';
 import { Renewal } from './renewal.ts';
@@ -52,6 +54,8 @@ export function assembleLifecycle({ store, runtime, settings, clock, emit }: Lif
   const sightings = new Sightings();
   const engine = new Engine({ store, runtime, emit });
   const teardown = new Teardown({ store, runtime, tracked, tasks, backoff, clock, emit, leaseMs });
+  const endings = new Endings({ store, runtime, tracked, clock, emit });
+  const liveness = new Liveness({ runtime, tracked, endings, tasks, clock, emit });
   const failedStarts = new FailedStarts({ store, teardown, clock, leaseMs });
   const starter = new Starter({ owner: store.owner, runtime, clock, emit, parallelStarts, startTimeoutMs });
   const common = { store, runtime, engine, teardown, tracked, clock, emit };
@@ -60,13 +64,15 @@ export function assembleLifecycle({ store, runtime, settings, clock, emit }: Lif
     tracked,
     engine,
     teardown,
+    endings,
+    liveness,
     turns: new Turns(),
     images: new Images({ runtime, profiles }),
-    acquire: new Acquire({ ...common, starter, failedStarts, holdTtlMs, capacity, startedAt: clock.wall() }),
+    acquire: new Acquire({ ...common, liveness, starter, failedStarts, holdTtlMs, capacity, startedAt: clock.wall() }),
     destroy: new Destroy({ ...common, patienceMs: startTimeoutMs + leaseMs }),
     renewal: new Renewal({ store, tracked, failedStarts, clock, emit }),
     reaper: new IdleReaper({ store, tracked, teardown, clock, idleMs }),
-    reconciler: new Reconciler({ ...common, sightings, backoff, leaseMs }),
+    reconciler: new Reconciler({ ...common, endings, liveness, sightings, backoff, leaseMs }),
     shutdown: new Shutdown({ store, runtime, teardown, tracked, clock, emit }),
   };
 }

@@ -5,7 +5,9 @@ import { type ContainerId, type EngineMark, NO_FENCE, type SandboxId } from '../
 import type { Clock } from '../domain/timing.ts';
 import type { FoundContainer, LeaseStore, Snapshot } from '../leases/lease-store.ts';
 import type { ContainerRuntime } from '../runtime/container-runtime.ts';
+import type { Endings } from './endings.ts';
 import type { Engine } from './engine.ts';
+import type { Liveness } from './liveness.ts';
 import { plan, type ReconcileStep, type Scene, suspects } from './reconcile-plan.ts';
 import type { RemovalBackoff } from './removal-backoff.ts';
 import type { Sightings } from './sightings.ts';
@@ -13,9 +15,11 @@ import type { Teardown } from './teardown.ts';
 import type { TrackedLeases } from './tracked.ts';
 
 export interface ReconcilerOptions {
-  readonly store: Pick<LeaseStore, 'owner' | 'seesPeers' | 'page' | 'adopt' | 'claim' | 'end'>;
-  readonly runtime: Pick<ContainerRuntime, 'list' | 'look' | 'postMortem' | 'giveBack'>;
+  readonly store: Pick<LeaseStore, 'owner' | 'seesPeers' | 'page' | 'adopt' | 'claim'>;
+  readonly runtime: Pick<ContainerRuntime, 'list' | 'giveBack'>;
   readonly engine: Engine;
+  readonly endings: Endings;
+  readonly liveness: Liveness;
   readonly teardown: Teardown;
   readonly tracked: TrackedLeases;
   readonly sightings: Sightings;
@@ -59,10 +63,12 @@ export class Reconciler {
 
   /** The list comes first: what appears in the store afterwards has a live lease, and is left alone. */
   async #look(): Promise<Scene> {
-    const { store, runtime, engine, sightings, leaseMs } = this.#options;
+    const { store, runtime, engine, liveness, sightings, leaseMs } = this.#options;
     try {
       const mark = await engine.settle();
+      const told = liveness.events;
       const containers = await runtime.list();
+      liveness.compare(containers, told);
       const snapshots: Snapshot[] = [];
       for (let after: SandboxId | null | undefined; after !== null; ) {
         const { items, next }: { items: readonly Snapshot[]; next: SandboxId | null } = await store.page(
@@ -80,13 +86,13 @@ export class Reconciler {
   }
 
   async #carryOut(step: ReconcileStep, engine: EngineMark): Promise<void> {
-    const { store, runtime, teardown, backoff, clock, emit } = this.#options;
+    const { store, runtime, endings, teardown, backoff, clock, emit } = this.#options;
     try {
       switch (step.kind) {
         case 'adopt':
           return await this.#adopt(step.id, step.container, engine);
         case 'end':
-          return await this.#end(step.id, step.container);
+          return await endings.note(step.id, step.container); // looked at once more: the list may be older than the container
         case 'finish': {
           if (step.container !== null && !backoff.mayTry(step.container, clock.monotonic())) return;
           const claim = await store.claim(step.id, step.fence, { kind: 'expired', container: step.container });
@@ -122,21 +128,6 @@ export class Reconciler {
     if (record === 'refused') return;
     tracked.remember(record, sentAt, false);
     emit({ type: 'adopted', sandbox: id, fence: record.fence, container: record.container });
-  }
-
-  /** The list may be older than the container: it is looked at once more before it is said to have ended. */
-  async #end(id: SandboxId, container: ContainerId): Promise<void> {
-    const { store, runtime, tracked, clock, emit } = this.#options;
-    const seen = await runtime.look({ container });
-    if (seen.kind !== 'gone' && seen.kind !== 'stopped') return;
-    const end = await runtime.postMortem(container).catch(() => null);
-    const reason = end?.reason ?? 'its container was removed by somebody else';
-    const exitCode = end?.exitCode ?? null;
-    const why = { endedAt: end?.endedAt ?? clock.wall(), reason, exitCode, logTail: end?.logTail ?? '' };
-    if ((await store.end(id, container, why)) === 'nothing') return;
-    const mine = tracked.current(id, clock.monotonic());
-    if (mine?.record.container === container) tracked.forget(id, mine.record.fence);
-    emit({ type: 'ended', sandbox: id, container, reason, exitCode });
   }
 
   #reportForeign({ id, name }: Container): void {

@@ -1,4 +1,4 @@
-import type { Fence, SandboxId } from '../domain/ids.ts';
+import type { ContainerId, Fence, SandboxId } from '../domain/ids.ts';
 import type { LeaseRecord } from '../domain/sandbox.ts';
 
 /** A lease that this replica believes to be its own. */
@@ -17,6 +17,7 @@ export interface Tracked {
 export class TrackedLeases {
   readonly #leaseMs: number;
   readonly #leases = new Map<SandboxId, Tracked>();
+  readonly #byContainer = new Map<ContainerId, SandboxId>();
 
   constructor(leaseMs: number) {
     this.#leaseMs = leaseMs;
@@ -30,6 +31,8 @@ export class TrackedLeases {
   remember(record: LeaseRecord, sentAt: number, handedOut: boolean): void {
     const known = this.#leases.get(record.id);
     if (known !== undefined && known.record.fence > record.fence) return;
+    this.#delete(record.id);
+    if (record.container !== null) this.#byContainer.set(record.container, record.id);
     this.#leases.set(record.id, {
       record,
       confirmedAt: sentAt,
@@ -46,7 +49,12 @@ export class TrackedLeases {
 
   /** Forgets this very lease; one taken since, under another fence, stays. True if it was there. */
   forget(id: SandboxId, fence: Fence): boolean {
-    return this.#leases.get(id)?.record.fence === fence && this.#leases.delete(id);
+    return this.#leases.get(id)?.record.fence === fence && this.#delete(id);
+  }
+
+  /** Whose container it is, among the leases remembered; null: none's. */
+  sandboxOf(container: ContainerId): SandboxId | null {
+    return this.#byContainer.get(container) ?? null;
   }
 
   /** The lease as remembered at `now`, if it may be acted on. */
@@ -60,9 +68,15 @@ export class TrackedLeases {
     const current: Tracked[] = [];
     for (const [id, known] of this.#leases) {
       if (this.#isCurrent(known, now)) current.push(known);
-      else this.#leases.delete(id);
+      else this.#delete(id);
     }
     return current;
+  }
+
+  #delete(id: SandboxId): boolean {
+    const container = this.#leases.get(id)?.record.container ?? null;
+    if (container !== null && this.#byContainer.get(container) === id) this.#byContainer.delete(container);
+    return this.#leases.delete(id);
   }
 
   #isCurrent(lease: Tracked, now: number): boolean {

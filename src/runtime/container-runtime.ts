@@ -99,6 +99,13 @@ export interface ContainerRuntime {
    */
   postMortem(container: ContainerId): Promise<PostMortem | null>;
 
+  /**
+   * Follows what happens to this deployment's containers. `opened` is told once the engine listens: everything from then
+   * on is told in order, and something of the moments before perhaps too. Resolves when `signal` aborts or the runtime
+   * is closed; rejects with `runtime_unavailable` or `runtime_timeout` when the stream cannot be opened or breaks.
+   */
+  watch(watcher: Watcher, signal: AbortSignal): Promise<void>;
+
   /** Answers when the daemon does. */
   ping(): Promise<void>;
   /** Ends calls in flight and refuses later ones with `runtime_unavailable`. Idempotent. */
@@ -126,4 +133,16 @@ export interface PostMortem {
   readonly reason: string;
   readonly endedAt: number | null;
   readonly logTail: string;
+}
+
+export interface Watcher {
+  opened(): void;
+  changed(change: ContainerChange): void;
+}
+
+/** `started` also after a pause. `exitCode` where it ended and the engine says. */
+export interface ContainerChange {
+  readonly container: ContainerId;
+  readonly kind: 'started' | 'ended' | 'renamed' | 'paused' | 'removed';
+  readonly exitCode: number | null;
 }

@@ -3,7 +3,7 @@ import { BrokerError } from '../domain/errors.ts';
 import { asContainerId, type ContainerId, type EngineMark, type SandboxId } from '../domain/ids.ts';
 import { condemnedName, sandboxName, spareName } from '../domain/names.ts';
 import type { Profile } from '../domain/profile.ts';
-import type { NewId } from '../domain/timing.ts';
+import type { Clock, NewId } from '../domain/timing.ts';
 import { ContainerFinder } from './container-finder.ts';
 import { ContainerRemoval } from './container-removal.ts';
 import type {
@@ -13,11 +13,13 @@ import type {
   PostMortem,
   RemoveHow,
   SpareRequest,
+  Watcher,
 } from './container-runtime.ts';
 import { ContainerStart } from './container-start.ts';
 import { DockerDaemon, refusalOf } from './docker-daemon.ts';
 import { type DockerRuntimeOptions, PULL_IDLE_MS } from './docker-options.ts';
 import { engineMark } from './engine-mark.ts';
+import { watchContainers } from './event-stream.ts';
 import { Images } from './images.ts';
 import { writeLabels } from './labels.ts';
 import { DeploymentNetwork } from './network.ts';
@@ -30,6 +32,7 @@ export class DockerRuntime implements ContainerRuntime {
   readonly #deployment: string;
   readonly #namePrefix: string;
   readonly #newId: NewId;
+  readonly #clock: Pick<Clock, 'wall'>;
   readonly #daemon: DockerDaemon;
   readonly #redaction: Redaction;
   readonly #finder: ContainerFinder;
@@ -47,6 +50,7 @@ export class DockerRuntime implements ContainerRuntime {
     this.#deployment = deployment;
     this.#namePrefix = namePrefix;
     this.#newId = options.newId;
+    this.#clock = clock;
     this.#daemon = daemon;
     this.#redaction = redaction;
     this.#finder = finder;
@@ -157,6 +161,11 @@ export class DockerRuntime implements ContainerRuntime {
       { daemon: this.#daemon, deployment: this.#deployment, redaction: this.#redaction },
       asContainerId(container),
     );
+  }
+
+  watch(watcher: Watcher, signal: AbortSignal): Promise<void> {
+    const now = this.#clock.wall();
+    return watchContainers({ daemon: this.#daemon, deployment: this.#deployment, now }, watcher, signal);
   }
 
   async ping(): Promise<void> {

@@ -1,3 +1,5 @@
+import { JsonLines } from './json-lines.ts';
+
 interface PullMessage {
   readonly id?: string;
   readonly status?: string;
@@ -8,11 +10,10 @@ interface PullMessage {
 const DONE = new Set(['Pull complete', 'Already exists']);
 const MB = 1_000_000;
 
-/** Reads the engine's stream of messages about one pull: JSON objects, one a line, cut anywhere. */
+/** Reads the engine's stream of messages about one pull. */
 export class PullProgress {
   readonly #layers = new Map<string, { done: boolean; current: number; total: number }>();
-  #rest = '';
-  readonly #decoder = new TextDecoder();
+  readonly #lines = new JsonLines<PullMessage>();
   #error: string | null = null;
 
   /** Why the pull failed, in the engine's words, if a message said so. */
@@ -21,14 +22,7 @@ export class PullProgress {
   }
 
   read(chunk: Uint8Array): void {
-    const lines = (this.#rest + this.#decoder.decode(chunk, { stream: true })).split('\n');
-    this.#rest = lines.pop() ?? '';
-    for (const line of lines) this.#note(parse(line));
-    // A last message need not end its line.
-    const whole = parse(this.#rest);
-    if (whole === null) return;
-    this.#rest = '';
-    this.#note(whole);
+    for (const message of this.#lines.read(chunk)) this.#note(message);
   }
 
   summary(): string {
@@ -39,8 +33,7 @@ export class PullProgress {
     return `${done} of ${layers.length} layers, ${(current / MB).toFixed(1)} of ${(total / MB).toFixed(1)} MB`;
   }
 
-  #note(message: PullMessage | null): void {
-    if (message === null) return;
+  #note(message: PullMessage): void {
     if (typeof message.error === 'string') this.#error ??= message.error;
     const { id, status, progressDetail } = message;
     if (id === undefined || status === undefined || status.startsWith('Pulling from')) return;
@@ -54,15 +47,5 @@ export class PullProgress {
       layer.current = layer.total;
     }
     this.#layers.set(id, layer);
-  }
-}
-
-function parse(line: string): PullMessage | null {
-  if (line.trim() === '') return null;
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === 'object' ? (value as PullMessage | null) : null;
-  } catch {
-    return null;
   }
 }

@@ -84,6 +84,12 @@ export function claimContract(rule: Rule): void {
     expect(await s.expectUnchanged(() => s.a.claim(ID, fence, idleNow))).toEqual(first);
   });
 
+  rule('[L-11] it is one claim also after its lease has ended, as long as nobody took it over', async (s) => {
+    const { fence } = await s.destroying();
+    await s.expire();
+    expect(await s.expectUnchanged(() => s.a.claim(ID, fence, idleNow))).toMatchObject({ fence, container: C1 });
+  });
+
   rule('[L-11] a claim of what a peer is destroying is refused', async (s) => {
     const { fence } = await s.destroying(s.a);
     for (const condition of [idleNow, capacity, expired, failed]) {

@@ -126,7 +126,7 @@ export class Player {
       case 'end':
         return store.end(id, container, WHY);
       case 'renew':
-        return store.renew(SANDBOXES.slice(0, z % 4).map((sandbox) => ({ id: sandbox.id, fence })));
+        return store.renew(SANDBOXES.slice(0, z % 4).map((sandbox) => ({ id: sandbox.id, fence, ready: y % 2 === 0 })));
       case 'reassert':
         return store.reassert({ id, ...foundContainer(container, 0 as Fence, z), fence });
       case 'handover':
@@ -158,6 +158,7 @@ function condition(z: number, y: number): ClaimCondition {
   const kinds: readonly ClaimCondition[] = [
     { kind: 'idle', unheldMs: pick([0, 10_000, POLICY.holdTtlMs], y) },
     { kind: 'shutdown' },
+    { kind: 'replace' },
     { kind: 'replace' },
     { kind: 'capacity' },
     { kind: 'failed-start', container },

@@ -55,7 +55,11 @@ test('tombstones that tell nothing any more are forgotten', async () => {
     if (snapshot.kind === 'record') await store.drop(id, snapshot.record.fence, null);
   }
   expect(database.idsAfter(null)).toHaveLength(100);
-  monotonic += HOUR;
+  const { id } = otherIdentity('t0');
+  monotonic += HOUR - 1;
+  expect(await store.read(id)).toMatchObject({ kind: 'record' });
+  monotonic += 1;
+  expect(await store.read(id)).toMatchObject({ kind: 'absent' });
   await store.reassert({ id: asSandboxId('f'.repeat(32)), fence: 1 as Fence, ...foundNothing });
   expect(database.idsAfter(null)).toEqual(['f'.repeat(32)]);
 });

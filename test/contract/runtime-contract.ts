@@ -328,5 +328,29 @@ export function runtimeContract(kind: string, open: () => Promise<RuntimeWorld>)
       });
       expect(await world.runtime.list()).toEqual([]);
     });
+
+    test('[R-18] what happens to this deployment’s containers is told, in order, and to it alone', async () => {
+      const told: { container: ContainerId; kind: string; exitCode: number | null }[] = [];
+      const overheard: unknown[] = [];
+      const stopping = new AbortController();
+      const opened = Promise.withResolvers<void>();
+      const following = Promise.all([
+        world.runtime.watch({ opened: opened.resolve, changed: (change) => void told.push(change) }, stopping.signal),
+        world.stranger.watch({ opened: () => undefined, changed: (change) => overheard.push(change) }, stopping.signal),
+      ]);
+      await opened.promise;
+      const container = await run();
+      await world.runtime.condemn(id, container);
+      await world.stop(container);
+      await world.runtime.remove(id, container, 'onlyIfStopped');
+      await expect
+        .poll(() => told.map(({ kind }) => kind), { timeout: 10_000 })
+        .toEqual(['started', 'renamed', 'ended', 'removed']);
+      expect(new Set(told.map((change) => change.container))).toEqual(new Set([container]));
+      expect(told[2]?.exitCode).toBeTypeOf('number');
+      expect(overheard).toEqual([]);
+      stopping.abort();
+      await following;
+    });
   });
 }

@@ -3,7 +3,7 @@ import { BrokerError } from '../../src/domain/errors.ts';
 import { asContainerId, asEngineMark, type ContainerId, type EngineMark } from '../../src/domain/ids.ts';
 import { parseContainerName } from '../../src/domain/names.ts';
 import type { Profile } from '../../src/domain/profile.ts';
-import type { PostMortem } from '../../src/runtime/container-runtime.ts';
+import type { ContainerChange, PostMortem, Watcher } from '../../src/runtime/container-runtime.ts';
 import { FakeRuntime } from './fake-runtime.ts';
 
 /** One container inside the fake engine; tests may change its fields. */
@@ -33,6 +33,7 @@ export class FakeEngine {
   readonly now: () => number;
   /** Images that are not there; any other one is. */
   readonly #missing = new Map<string, 'pullable' | 'unpullable'>();
+  readonly #watchers = new Set<{ readonly deployment: string; readonly changed: Watcher['changed'] }>();
   readonly #containers = new Map<ContainerId, FakeContainer>();
   readonly #marks = new Map<string, EngineMark>();
   readonly #neverReady = new Set<string>();
@@ -81,6 +82,25 @@ export class FakeEngine {
     return container;
   }
 
+  /** Tells every watcher of the deployment. */
+  tell(container: FakeContainer, kind: ContainerChange['kind'], exitCode: number | null = null): void {
+    for (const { deployment, changed } of this.#watchers) {
+      if (deployment === container.deployment) changed({ container: container.id, kind, exitCode });
+    }
+  }
+
+  /** Until the returned function is called. */
+  watch(deployment: string, changed: Watcher['changed']): () => void {
+    const watcher = { deployment, changed };
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  rename(container: FakeContainer, name: string): void {
+    container.name = name;
+    this.tell(container, 'renamed');
+  }
+
   /** A running container of somebody else. */
   addForeign(name: string): FakeContainer {
     const labels = { profile: null, spec: null, owner: null, fence: null, userId: null, threadId: null };
@@ -93,25 +113,34 @@ export class FakeEngine {
     const found = this.get(container);
     this.#port += 1;
     Object.assign(found, { state: 'running', port: this.#port, end: null });
+    this.tell(found, 'started');
   }
 
   /** It ends by itself. */
   kill(container: ContainerId, end: Partial<PostMortem> = {}): void {
     const whole = { exitCode: 137, reason: 'killed', endedAt: this.now(), logTail: '', ...end };
-    Object.assign(this.get(container), { state: 'exited', port: null, end: whole });
+    const found = this.get(container);
+    Object.assign(found, { state: 'exited', port: null, end: whole });
+    this.tell(found, 'ended', whole.exitCode);
   }
 
   pause(container: ContainerId): void {
     this.get(container).state = 'paused';
+    this.tell(this.get(container), 'paused');
   }
 
   unpause(container: ContainerId): void {
     this.get(container).state = 'running';
+    this.tell(this.get(container), 'started');
   }
 
   /** Removed without a trace, as by `docker rm -f`. */
   vanish(container: ContainerId): void {
+    const found = this.#containers.get(container);
+    if (found === undefined) return;
     this.#containers.delete(container);
+    if (found.state === 'running') this.tell(found, 'ended', 137);
+    this.tell(found, 'removed');
   }
 
   /** Containers of this profile never answer their readiness path, until `letReady`. */

@@ -10,6 +10,7 @@ import type {
   PostMortem,
   RemoveHow,
   SpareRequest,
+  Watcher,
 } from '../../src/runtime/container-runtime.ts';
 import { sightingOf } from '../../src/runtime/sighting.ts';
 import type { FakeContainer, FakeEngine } from './fake-engine.ts';
@@ -33,6 +34,7 @@ export class FakeRuntime implements ContainerRuntime {
   readonly #deployment: string;
   readonly #prefix: string;
   #closed = false;
+  #breakStream: (error: Error) => void = () => undefined;
 
   constructor({ engine, deployment, namePrefix }: FakeRuntimeOptions) {
     this.engine = engine;
@@ -92,7 +94,7 @@ export class FakeRuntime implements ContainerRuntime {
       const name = sandboxName(this.#prefix, id);
       if (found.name === name) return 'named';
       if (this.#isTaken(name)) return 'name_taken';
-      found.name = name;
+      this.engine.rename(found, name);
       return 'named';
     });
   }
@@ -122,7 +124,7 @@ export class FakeRuntime implements ContainerRuntime {
       const found = this.engine.find(container);
       const name = condemnedName(this.#prefix, id, container);
       if (found === undefined || found.name === name) return false;
-      found.name = name;
+      this.engine.rename(found, name);
       return true;
     });
   }
@@ -131,7 +133,7 @@ export class FakeRuntime implements ContainerRuntime {
     return this.#run('giveBack', () => {
       const found = this.engine.find(container);
       const name = sandboxName(this.#prefix, id);
-      if (found !== undefined && this.engine.named(name) === undefined) found.name = name;
+      if (found !== undefined && this.engine.named(name) === undefined) this.engine.rename(found, name);
     });
   }
 
@@ -152,6 +154,26 @@ export class FakeRuntime implements ContainerRuntime {
       const reason = found.state === 'created' ? 'never started' : found.state;
       return found.end ?? { exitCode: null, reason, endedAt: null, logTail: '' };
     });
+  }
+
+  /** Follows until the signal aborts, the runtime is closed, or a point breaks it. */
+  async watch(watcher: Watcher, signal: AbortSignal): Promise<void> {
+    await this.#run('watch', () => undefined);
+    const ended = Promise.withResolvers<void>();
+    const stop = this.engine.watch(this.#deployment, (change) => watcher.changed(change));
+    signal.addEventListener('abort', () => ended.resolve(), { once: true });
+    this.#breakStream = (error) => ended.reject(error);
+    watcher.opened();
+    try {
+      if (!signal.aborted) await ended.promise;
+    } finally {
+      stop();
+    }
+  }
+
+  /** The stream of a `watch` under way breaks. */
+  breakStream(error: Error): void {
+    this.#breakStream(error);
   }
 
   ping(): Promise<void> {

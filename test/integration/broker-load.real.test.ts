@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(async () => tiny[Symbol.asyncDispose]());
 
-test('50 cold acquires at once all succeed or fail with a clear code, and none is left behind (real)', async () => {
+test('[A-11] [C-04] 50 cold acquires at once all succeed or fail with a clear code, and none is left behind (real)', async () => {
   await using proxy = await EngineProxy.open();
   const overrides = {
     acquire: { wait: '2m', startTimeout: '2m' },
@@ -36,8 +36,12 @@ test('50 cold acquires at once all succeed or fail with a clear code, and none i
   const urls = answers.filter(({ status }) => status === 201).map(({ body }) => body.url);
   expect(new Set(urls).size).toBe(40);
   await eventually(async () => {
-    const { sandboxes } = (await broker.api.status()).body;
-    return sandboxes.active === 40 && sandboxes.starting + sandboxes.warm + sandboxes.destroying === 0;
+    const { sandboxes, capacity } = (await broker.api.status()).body;
+    return (
+      capacity.used === 40 &&
+      sandboxes.active === 40 &&
+      sandboxes.starting + sandboxes.warm + sandboxes.destroying === 0
+    );
   });
 
   broker.signal('SIGTERM');
@@ -77,5 +81,6 @@ test('1,000 re-acquires in a row, each with its release, leave memory and socket
   // What one call leaves, in bytes: a promise with its closure and a listener would be more.
   expect((after.heap - before.heap) / 1_000).toBeLessThan(300);
   expect(after.rss - before.rss).toBeLessThan(32 * 1024 ** 2);
+  expect((await api.metrics()).get('sandbox_broker_background_tasks')).toBe(0);
   expect(Math.abs(after.sockets - before.sockets)).toBeLessThanOrEqual(2);
 }, 90_000);

@@ -96,8 +96,11 @@ test('[G-01] --check tells that the configuration is valid and starts nothing (r
   });
 });
 
-for (const args of [[], ['--check']]) {
-  test(`[G-01] an unknown key stops the start before it listens, and is named (real) ${args}`, async () => {
+for (const [what, args] of [
+  ['the start, before it listens', []],
+  ['--check', ['--check']],
+] as const) {
+  test(`[G-01] an unknown key stops ${what}, and is named (real)`, async () => {
     await using broker = await launchBroker({ overrides: { lease: { duraton: '3s' } }, failing: true }, args);
     const { code, stdout, stderr } = await broker.ended();
     expect(code).toBe(1);

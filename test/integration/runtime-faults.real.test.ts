@@ -5,7 +5,7 @@ import { asOwnerId, type ContainerId, parseFence } from '../../src/domain/ids.ts
 import type { Profile } from '../../src/domain/profile.ts';
 import type { CreateRequest } from '../../src/runtime/container-runtime.ts';
 import type { DockerRuntime } from '../../src/runtime/docker-runtime.ts';
-import { HangingDaemon } from '../fakes/hanging-daemon.ts';
+import { HangingDaemon } from '../fakes/hanging-daemon.ts'; // the fault is the point
 import {
   buildTinyImage,
   dockerClient,

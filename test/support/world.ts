@@ -40,6 +40,7 @@ export class World {
   readonly settings: WorldSettings;
   readonly database: MemoryDatabase;
   readonly profile: Profile;
+  readonly noLabels = { profile: null, spec: null, owner: null, fence: null, userId: null, threadId: null };
 
   constructor(settings: Partial<WorldSettings> = {}) {
     this.settings = { ...SETTINGS, ...settings };

@@ -38,11 +38,25 @@ local function settle_life()
   return life
 end
 
+local last_fence
+
+local function read_last_fence()
+  last_fence = last_fence or tonumber(redis.call('GET', KEYS[2]) or 0)
+  return last_fence
+end
+
 -- Larger than every fence of this deployment so far, and than each that is given.
 local function next_fence(...)
-  local fence = math.max(micros, tonumber(redis.call('GET', KEYS[2]) or 0) + 1)
+  local fence = math.max(micros, read_last_fence() + 1)
   for n = 1, select('#', ...) do
     fence = math.max(fence, (select(n, ...) or 0) + 1)
   end
   return fence
+end
+
+-- No later fence will be smaller than this one.
+local function note_fence(fence)
+  if fence <= read_last_fence() then return end
+  last_fence = fence
+  redis.call('SET', KEYS[2], digits(fence))
 end

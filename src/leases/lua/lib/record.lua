@@ -4,6 +4,7 @@ local FIELDS = {
   'lastActiveAt', 'life', 'verified', 'profile', 'userId', 'threadId', 'spec', 'createdAt', 'previous',
 }
 local NUMBERS = { 'fence', 'since', 'expiresAt', 'idleSince', 'lastActiveAt', 'createdAt' }
+local STATE, FENCE, USER_ID = 2, 4, 16
 local STATES = { starting = true, ready = true, destroying = true, gone = true }
 
 local function is_number(text)
@@ -51,16 +52,18 @@ local function load(key)
     r[field] = tonumber(r[field])
   end
   r.holds, r.verified = holds, r.verified == '1'
-  r.was = { state = r.state, userId = r.userId, fence = r.fence }
+  r.was = values
   return r
 end
 
+-- Its fields' values. To be called once it is as it shall be: what was encoded is what is saved.
 local function encode(r)
-  return {
+  r.values = r.values or {
     r.v, r.state, r.owner, digits(r.fence), digits(r.since), r.container, r.engine, r.url, digits(r.expiresAt),
     encode_holds(r.holds), digits(r.idleSince), digits(r.lastActiveAt), r.life, r.verified and '1' or '0', r.profile,
     r.userId, r.threadId, r.spec, digits(r.createdAt), r.previous,
   }
+  return r.values
 end
 
 -- Counts the sandbox against the limits, its own user's among them; `user` nil: it counts no more.
@@ -97,21 +100,21 @@ local function remove_old_tombstones()
 end
 
 local function save(key, id, r)
-  local values, fields = encode(r), {}
+  local values, was, changed = encode(r), r.was or {}, {}
   for n, field in ipairs(FIELDS) do
-    fields[2 * n - 1], fields[2 * n] = field, values[n]
+    if values[n] ~= was[n] then
+      changed[#changed + 1] = field
+      changed[#changed + 1] = values[n]
+    end
   end
-  redis.call('HSET', key, unpack(fields))
-  local was = r.was or {}
-  if r.fence ~= was.fence and r.fence > tonumber(redis.call('GET', KEYS[2]) or 0) then
-    redis.call('SET', KEYS[2], digits(r.fence))
-  end
+  if #changed > 0 then redis.call('HSET', key, unpack(changed)) end
+  if values[FENCE] ~= was[FENCE] then note_fence(r.fence) end
   if r.state == 'gone' then
     local ends = digits(r.expiresAt - lease_ms + math.max(lease_ms, kept_ms))
     redis.call('ZADD', KEYS[6], ends, id)
     redis.call('PEXPIREAT', key, ends)
   end
-  if r.state ~= was.state or r.userId ~= was.userId then
+  if values[STATE] ~= was[STATE] or values[USER_ID] ~= was[USER_ID] then
     remove_old_tombstones()
     redis.call('ZADD', KEYS[3], 0, id)
     if r.state == 'gone' then

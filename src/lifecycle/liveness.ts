@@ -1,0 +1,154 @@
+import type { Container } from '../domain/container.ts';
+import { BrokerError, messageOf } from '../domain/errors.ts';
+import type { Emit } from '../domain/events.ts';
+import type { ContainerId } from '../domain/ids.ts';
+import type { Clock } from '../domain/timing.ts';
+import type { ContainerChange, ContainerRuntime } from '../runtime/container-runtime.ts';
+import type { BackgroundTasks } from './background-tasks.ts';
+import type { Endings } from './endings.ts';
+import type { TrackedLeases } from './tracked.ts';
+
+export interface LivenessOptions {
+  readonly runtime: Pick<ContainerRuntime, 'watch' | 'list' | 'look'>;
+  readonly tracked: TrackedLeases;
+  readonly endings: Endings;
+  readonly tasks: BackgroundTasks;
+  readonly clock: Clock;
+  readonly emit: Emit;
+}
+
+/**
+ * Which containers run, known from the engine's events, so that a re-acquire need not ask. A list closes the gap
+ * whenever the stream is opened; while there is no stream, nothing is known. Whatever an event says of a container,
+ * what was known of it is forgotten first.
+ */
+export class Liveness {
+  readonly #options: LivenessOptions;
+  /** Where each container answers that runs under its sandbox's name. */
+  readonly #running = new Map<ContainerId, string>();
+  /** The number of each container's last event. */
+  readonly #lastEvent = new Map<ContainerId, number>();
+  #events = 0;
+  #current = false;
+  #broken = new AbortController();
+
+  constructor(options: LivenessOptions) {
+    this.#options = options;
+  }
+
+  /** True while events are being told and the gap before them is closed. */
+  get current(): boolean {
+    return this.#current;
+  }
+
+  /** Where the container answers, if it is known to run under its own name; null: look. */
+  urlOf(container: ContainerId): string | null {
+    return this.#current ? (this.#running.get(container) ?? null) : null;
+  }
+
+  /**
+   * Follows the engine until the signal aborts. Rejects when the stream breaks, or the gap before it cannot be closed:
+   * to be called again.
+   */
+  async follow(stopping: AbortSignal): Promise<void> {
+    this.#forgetAll();
+    this.#broken = new AbortController();
+    const signal = AbortSignal.any([stopping, this.#broken.signal]);
+    const watcher = {
+      opened: () => void this.#catchUp(),
+      changed: (change: ContainerChange) => this.#changed(change),
+    };
+    try {
+      await this.#options.runtime.watch(watcher, signal);
+      if (!stopping.aborted) throw this.#broken.signal.reason;
+    } finally {
+      this.#forgetAll();
+    }
+  }
+
+  /** A list that was asked for after `asOf` events. One that contradicts what is known means that the stream is dead. */
+  compare(containers: readonly Container[], asOf: number): void {
+    if (!this.#current) return;
+    const seen = new Map(containers.map((container) => [container.id, urlOf(container)]));
+    for (const [container, url] of this.#running) {
+      if ((this.#lastEvent.get(container) ?? 0) > asOf || seen.get(container) === url) continue;
+      this.#break(
+        new BrokerError(
+          'runtime_unavailable',
+          "the container engine's events are missing something; following them anew",
+        ),
+      );
+      return;
+    }
+  }
+
+  /** How many events were told so far. */
+  get events(): number {
+    return this.#events;
+  }
+
+  async #catchUp(): Promise<void> {
+    const { runtime, tracked, clock } = this.#options;
+    try {
+      const asOf = this.#events;
+      for (const container of await runtime.list()) this.#note(container, asOf);
+      this.#current = true;
+      for (const { record } of tracked.all(clock.monotonic())) {
+        const { container, state } = record;
+        if (state === 'ready' && container !== null && !this.#running.has(container)) this.#ended(container, null);
+      }
+    } catch (error) {
+      this.#break(error);
+    }
+  }
+
+  #changed({ container, kind, exitCode }: ContainerChange): void {
+    this.#events += 1;
+    this.#lastEvent.set(container, this.#events);
+    this.#running.delete(container);
+    if (kind === 'started' || kind === 'renamed') this.#options.tasks.add(this.#look(container));
+    if (kind === 'ended' || kind === 'removed') this.#ended(container, exitCode);
+    if (kind === 'removed') this.#lastEvent.delete(container);
+  }
+
+  /** An event says neither the port nor, after a rename, whether it runs. */
+  async #look(container: ContainerId): Promise<void> {
+    const asOf = this.#events;
+    const seen = await this.#options.runtime.look({ container });
+    if (seen.kind === 'running') this.#note(seen.container, asOf);
+  }
+
+  /** Holds only if nothing happened to the container since `asOf`. */
+  #note(container: Container, asOf: number): void {
+    const url = urlOf(container);
+    if (url !== null && (this.#lastEvent.get(container.id) ?? 0) <= asOf) this.#running.set(container.id, url);
+  }
+
+  #ended(container: ContainerId, exitCode: number | null): void {
+    const { tracked, endings, tasks, emit } = this.#options;
+    const id = tracked.sandboxOf(container);
+    if (id === null) return;
+    tasks.add(
+      endings.note(id, container, exitCode).catch((error: unknown) => {
+        const code = error instanceof BrokerError ? error.code : null;
+        emit({ type: 'loop-failed', loop: 'liveness', code, message: messageOf(error), again: false });
+      }),
+    );
+  }
+
+  #break(reason: unknown): void {
+    this.#broken.abort(reason);
+  }
+
+  #forgetAll(): void {
+    this.#current = false;
+    this.#running.clear();
+    this.#lastEvent.clear();
+    this.#events = 0;
+  }
+}
+
+/** Null for one that does not run under its sandbox's name, or has no address yet. */
+function urlOf({ state, role, url }: Container): string | null {
+  return state === 'running' && role.kind === 'sandbox' ? url : null;
+}
