@@ -8,6 +8,7 @@ import { type OpenStore, openStore } from './leases/open-store.ts';
 import { assembleLifecycle } from './lifecycle/assemble.ts';
 import { BackgroundLoop, type LoopOptions, stopAll } from './lifecycle/background-loop.ts';
 import { logEvents } from './observability/event-log.ts';
+import { instrument } from './observability/instrument.ts';
 import type { Logger } from './observability/logger.ts';
 import { createMetrics } from './observability/metrics.ts';
 import { specHash } from './runtime/container-spec.ts';
@@ -110,11 +111,10 @@ function build(
   opened: OpenStore,
   drained: AbortSignal,
 ) {
-  const { store } = opened;
   const { deployment, capacity, profiles } = config;
   const idleMs = config.idle.timeoutMs;
   const metrics = createMetrics({
-    owned: () => tracked.size,
+    tracked: () => tracked.size,
     openTasks: () => tasks.size,
     ready: () => readiness.because === null,
   });
@@ -124,7 +124,10 @@ function build(
     metrics.observe(event);
   };
 
-  const runtime = new DockerRuntime({ ...dockerConfig(config), profiles, clock, newId, emit });
+  const now = (): number => clock.monotonic();
+  const store = instrument(opened.store, now, metrics.storeCall);
+  const docker = new DockerRuntime({ ...dockerConfig(config), profiles, clock, newId, emit });
+  const runtime = instrument(docker, now, metrics.engineCall);
   const lifecycle = assembleLifecycle({ store, runtime, settings: lifecycleSettings(config), clock, emit });
   const { tasks, tracked, engine, images, turns, liveness, acquire, destroy, renewal, reaper, reconciler, shutdown } =
     lifecycle;

@@ -1,6 +1,7 @@
 import { CONTRACT, type Mutation, rulesOf } from './mutation.ts';
 
 /** The store's rules for whoever owns, removes and keeps the records of sandboxes; and the store in memory itself. */
+// biome-ignore format: one row a rule
 export const REMOVAL_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/leases/transitions-owner.ts', CONTRACT, [
     ['adopt: a live record is refused', "if (!isExpired(known, at.now)) return { reply: 'refused' };", ''],

@@ -1,6 +1,7 @@
 import { CONTRACT, type Mutation, rulesOf } from './mutation.ts';
 
 /** The store's rules for whoever starts, uses and holds a sandbox. */
+// biome-ignore format: one row a rule
 export const TAKE_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/leases/transitions-acquire.ts', CONTRACT, [
     ['take: another identity is refused', "if (known !== null && !agrees(known, request.identity)) return { reply: 'mismatch' };", ''],

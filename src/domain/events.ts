@@ -1,5 +1,6 @@
 import type { ErrorCode } from './errors.ts';
 import type { ContainerId, Fence, OwnerId, SandboxId } from './ids.ts';
+import type { ShownState } from './sandbox.ts';
 
 /** How a caller came by its sandbox. */
 export type Origin = 'created' | 'spare' | 'discovered' | 'reclaimed' | 'reused';
@@ -58,6 +59,8 @@ export type BrokerEvent =
       readonly type: 'reconcile-pass';
       readonly containers: number;
       readonly steps: number;
+      /** This replica's sandboxes by state. */
+      readonly owned: Readonly<Record<ShownState, number>>;
       readonly durationMs: number;
     }
   | {
@@ -66,6 +69,14 @@ export type BrokerEvent =
       readonly code: ErrorCode | null;
       readonly message: string /** Told before, by the pass before. */;
       readonly again: boolean;
+    }
+  /** An HTTP request that was answered (0: its client hung up). `route` is a pattern, `method` "any" for an unknown one. */
+  | {
+      readonly type: 'request';
+      readonly method: string;
+      readonly route: string;
+      readonly status: number;
+      readonly durationMs: number;
     }
   | { readonly type: 'loop-recovered'; readonly loop: string }
   | { readonly type: 'image-pull'; readonly image: string; readonly progress: string }

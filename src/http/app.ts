@@ -70,7 +70,7 @@ export function buildApp(options: AppOptions): App {
   app.setNotFoundHandler(failures.notFound);
 
   app.addHook('onRequest', (request, reply, done) => {
-    observe(request, reply);
+    observe(request, reply, emit);
     done();
   });
   // An answer written while draining would keep its connection, and with it the server, for as long as a client likes.

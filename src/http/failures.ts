@@ -39,7 +39,7 @@ export class Failures {
 
   /** What the router refuses before any hook has run: a path that cannot be decoded, or a part too long for any id. */
   readonly refusedByRouter = (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
-    observe(request, reply);
+    observe(request, reply, this.#emit);
     const { code } = error as { code?: string };
     const why = code === 'FST_ERR_MAX_PARAM_LENGTH' ? 'A part of the path is too long.' : 'The path cannot be decoded.';
     this.answer(new BrokerError('invalid_request', why, { cause: error }), request, reply);

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ErrorCode } from '../domain/errors.ts';
+import type { BrokerEvent, Emit } from '../domain/events.ts';
 import type { SandboxId } from '../domain/ids.ts';
 
 declare module 'fastify' {
@@ -37,13 +38,20 @@ export function givenRequestId(header: string | string[] | undefined): string | 
  * and tells whoever waits that the client is gone. The response's own `close` is what counts, since the request's
  * fires as soon as its body was read.
  */
-export function observe(request: FastifyRequest, reply: FastifyReply): void {
+export function observe(request: FastifyRequest, reply: FastifyReply, emit: Emit): void {
   reply.header('x-request-id', request.id);
   reply.raw.once('close', () => {
     const hungUp = !reply.raw.writableEnded;
     if (hungUp) request.gone?.abort();
     logLine(request, reply, hungUp);
+    emit(requestEvent(request, reply, hungUp));
   });
+}
+
+function requestEvent({ method, routeOptions }: FastifyRequest, reply: FastifyReply, hungUp: boolean): BrokerEvent {
+  const known = routeOptions.url !== undefined;
+  const about = { method: known ? method : 'any', route: routeOptions.url ?? 'unknown' };
+  return { type: 'request', ...about, status: hungUp ? 0 : reply.statusCode, durationMs: reply.elapsedTime };
 }
 
 /** The route's pattern is logged, never the url: what users send has no business in a log. */

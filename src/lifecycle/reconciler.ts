@@ -2,6 +2,7 @@ import type { Container } from '../domain/container.ts';
 import { BrokerError, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import { type ContainerId, type EngineMark, NO_FENCE, type SandboxId } from '../domain/ids.ts';
+import { type ShownState, shownState } from '../domain/sandbox.ts';
 import type { Clock } from '../domain/timing.ts';
 import type { FoundContainer, LeaseStore, Snapshot } from '../leases/lease-store.ts';
 import type { ContainerRuntime } from '../runtime/container-runtime.ts';
@@ -57,6 +58,7 @@ export class Reconciler {
       type: 'reconcile-pass',
       containers: scene.containers.length,
       steps: steps.length,
+      owned: ownedOf(scene),
       durationMs: clock.monotonic() - began,
     });
   }
@@ -135,6 +137,16 @@ export class Reconciler {
     this.#reported.add(id);
     this.#options.emit({ type: 'foreign-name', container: id, name });
   }
+}
+
+/** This replica's sandboxes by state. */
+function ownedOf({ me, snapshots }: Scene): Record<ShownState, number> {
+  const owned = { starting: 0, active: 0, warm: 0, destroying: 0 };
+  for (const seen of snapshots) {
+    const state = seen.kind === 'record' && seen.record.owner === me ? shownState(seen.record, seen.now) : null;
+    if (state !== null) owned[state] += 1;
+  }
+  return owned;
 }
 
 function asFound({ id, url, labels, createdAt }: Container, engine: EngineMark): FoundContainer {

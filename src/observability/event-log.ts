@@ -1,7 +1,7 @@
 import type { BrokerEvent, Emit } from '../domain/events.ts';
 import type { Logger } from './logger.ts';
 
-type Level = 'debug' | 'info' | 'warn' | 'error';
+type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
 /** How loud each event is, and how it reads. The event's own fields stand beside the message. */
 const LINES: { readonly [T in BrokerEvent['type']]: readonly [Level, string] } = {
@@ -30,12 +30,14 @@ const LINES: { readonly [T in BrokerEvent['type']]: readonly [Level, string] } =
   dependency: ['info', 'dependency changed'],
   readiness: ['info', 'readiness changed'],
   audit: ['info', 'audit'],
+  request: ['silent', ''],
 };
 
 /** Writes every event as one log line. */
 export function logEvents(logger: Logger): Emit {
   return (event) => {
     const [usual, message] = LINES[event.type];
+    if (usual === 'silent') return;
     const level = event.type === 'loop-failed' && event.again ? 'debug' : usual;
     const { type, ...fields } = event;
     if ('message' in fields) {

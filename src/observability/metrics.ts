@@ -1,130 +1,86 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { BrokerEvent, Emit } from '../domain/events.ts';
+import type { ObserveCall } from './instrument.ts';
+import { metricSet } from './metric-set.ts';
 
-/** From a re-acquire to a cold start behind a pull, in seconds. */
-const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
-
-export interface Gauges {
-  /** Sandboxes that this replica owns. */
-  readonly owned: () => number;
+/** What the process knows of itself when it is asked. */
+export interface Readings {
+  readonly tracked: () => number;
   readonly openTasks: () => number;
   readonly ready: () => boolean;
 }
 
 export interface Metrics {
   readonly observe: Emit;
+  readonly storeCall: ObserveCall;
+  readonly engineCall: ObserveCall;
   render(): Promise<{ readonly contentType: string; readonly body: string }>;
 }
 
 /**
  * Prometheus metrics, made of events and of what this process knows. Nothing here asks store or engine, so that they
- * can be scraped while both are down. No label carries a user's text or an id.
+ * can be scraped while both are down.
  */
-export function createMetrics(gauges: Gauges): Metrics {
+export function createMetrics(readings: Readings): Metrics {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const acquires = new Histogram({
-    name: 'sandbox_broker_acquire_seconds',
-    help: 'Acquires answered with a sandbox, by how the caller came by it.',
-    labelNames: ['origin'],
-    buckets: BUCKETS,
-    registers,
-  });
-  const failures = new Counter({
-    name: 'sandbox_broker_acquire_failures_total',
-    help: 'Acquires that failed, by problem code.',
-    labelNames: ['code'],
-    registers,
-  });
-  const steps = new Histogram({
-    name: 'sandbox_broker_start_step_seconds',
-    help: 'Cold starts by step: create, start, ready.',
-    labelNames: ['step'],
-    buckets: BUCKETS,
-    registers,
-  });
-  const removals = new Counter({
-    name: 'sandbox_broker_removals_total',
-    help: 'Removals by reason and outcome (removed, stopped, failed).',
-    labelNames: ['reason', 'outcome'],
-    registers,
-  });
-  const adoptions = new Counter({ name: 'sandbox_broker_adoptions_total', help: 'Sandboxes adopted.', registers });
-  const leases = new Counter({
-    name: 'sandbox_broker_lease_changes_total',
-    help: 'Leases of this replica that a peer took over (lost) or the store had forgotten (reasserted).',
-    labelNames: ['change'],
-    registers,
-  });
-  const loops = new Counter({
-    name: 'sandbox_broker_loop_failures_total',
-    help: 'Background passes that failed, by loop.',
-    labelNames: ['loop'],
-    registers,
-  });
-  const passes = new Histogram({
-    name: 'sandbox_broker_pass_seconds',
-    help: 'Background passes that were completed, by loop.',
-    labelNames: ['loop'],
-    buckets: BUCKETS,
-    registers,
-  });
-  gauge('sandbox_broker_sandboxes_owned', 'Sandboxes whose lease this replica holds.', gauges.owned);
-  gauge('sandbox_broker_background_tasks', 'Removals and abandoned starts that are under way.', gauges.openTasks);
-  gauge('sandbox_broker_ready', '1 while this replica wants traffic.', () => Number(gauges.ready()));
-
-  function gauge(name: string, help: string, read: () => number): void {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read());
-      },
-    });
-  }
+  const set = metricSet(registry);
+  const seconds = (ms: number): number => ms / 1000;
 
   function observe(event: BrokerEvent): void {
     switch (event.type) {
       case 'acquired':
-        acquires.observe({ origin: event.origin }, event.durationMs / 1000);
+        set.acquires.observe({ origin: event.origin }, seconds(event.durationMs));
         break;
       case 'acquire-failed':
-        failures.inc({ code: event.code });
+        set.acquireFailures.inc({ code: event.code });
         break;
       case 'started':
-        steps.observe({ step: 'create' }, event.createMs / 1000);
-        steps.observe({ step: 'start' }, event.startMs / 1000);
-        steps.observe({ step: 'ready' }, event.readyMs / 1000);
+        set.startSteps.observe({ step: 'create' }, seconds(event.createMs));
+        set.startSteps.observe({ step: 'start' }, seconds(event.startMs));
+        set.startSteps.observe({ step: 'ready' }, seconds(event.readyMs));
+        break;
+      case 'start-failed':
+        set.startFailures.inc({ code: event.code });
         break;
       case 'removed':
-        removals.inc({ reason: event.reason, outcome: 'removed' });
+        set.removals.inc({ reason: event.reason, outcome: 'removed' });
+        set.removalTime.observe({ reason: event.reason }, seconds(event.durationMs));
         break;
       case 'removal-stopped':
-        removals.inc({ reason: event.reason, outcome: 'stopped' });
+        set.removals.inc({ reason: event.reason, outcome: 'stopped' });
         break;
       case 'removal-failed':
-        removals.inc({ reason: event.reason, outcome: 'failed' });
+        set.removals.inc({ reason: event.reason, outcome: 'failed' });
         break;
       case 'adopted':
-        adoptions.inc();
+        set.adoptions.inc();
+        break;
+      case 'ended':
+        set.endings.inc();
         break;
       case 'lease-lost':
-        leases.inc({ change: 'lost' });
+        set.leaseChanges.inc({ change: 'lost' });
         break;
       case 'lease-reasserted':
-        leases.inc({ change: 'reasserted' });
+        set.leaseChanges.inc({ change: 'reasserted' });
         break;
       case 'loop-failed':
-        loops.inc({ loop: event.loop });
+        set.loopFailures.inc({ loop: event.loop });
         break;
       case 'renewal-pass':
-        passes.observe({ loop: 'renewal' }, event.durationMs / 1000);
+        set.renewals.inc(event.renewed);
+        set.passes.observe({ loop: 'renewal' }, seconds(event.durationMs));
         break;
       case 'reconcile-pass':
-        passes.observe({ loop: 'reconcile' }, event.durationMs / 1000);
+        for (const [state, count] of Object.entries(event.owned)) set.owned.set({ state }, count);
+        set.passes.observe({ loop: 'reconcile' }, seconds(event.durationMs));
         break;
+      case 'request': {
+        const { method, route, status, durationMs } = event;
+        set.requests.observe({ method, route, status: String(status) }, seconds(durationMs));
+        break;
+      }
       default:
         break;
     }
@@ -132,6 +88,13 @@ export function createMetrics(gauges: Gauges): Metrics {
 
   return {
     observe,
-    render: async () => ({ contentType: registry.contentType, body: await registry.metrics() }),
+    storeCall: (call, outcome, ms) => set.storeCalls.observe({ call, outcome }, seconds(ms)),
+    engineCall: (call, outcome, ms) => set.engineCalls.observe({ call, outcome }, seconds(ms)),
+    render: async () => {
+      set.tracked.set(readings.tracked());
+      set.tasks.set(readings.openTasks());
+      set.ready.set(Number(readings.ready()));
+      return { contentType: registry.contentType, body: await registry.metrics() };
+    },
   };
 }

@@ -9,7 +9,10 @@ import { FakeService } from '../fakes/fake-service.ts';
 export interface Harness {
   readonly app: App;
   readonly service: FakeService;
+  /** Audit events. */
   readonly events: BrokerEvent[];
+  /** One event for each request that was answered. */
+  readonly requests: BrokerEvent[];
   /** All log lines so far, at every level. */
   readonly lines: Record<string, unknown>[];
   draining: boolean;
@@ -20,11 +23,13 @@ export interface Harness {
 export function openApp(keys: { name: string; key: string }[] = [], version = '0.0.0'): Harness {
   const service = new FakeService();
   const events: BrokerEvent[] = [];
+  const requests: BrokerEvent[] = [];
   const lines: Record<string, unknown>[] = [];
   let count = 0;
   const harness = {
     service,
     events,
+    requests,
     lines,
     draining: false,
     metrics: async () => ({ contentType: 'text/plain; version=0.0.4; charset=utf-8', body: 'up 1\n' }),
@@ -33,7 +38,7 @@ export function openApp(keys: { name: string; key: string }[] = [], version = '0
     service,
     auth: { keys },
     logger: pino({ level: 'trace' }, { write: (line: string) => void lines.push(JSON.parse(line)) }),
-    emit: (event) => void events.push(event),
+    emit: (event) => void (event.type === 'request' ? requests : events).push(event),
     metrics: { render: () => harness.metrics() },
     version,
     newId: () => `made-${++count}`,

@@ -43,7 +43,8 @@ test('[H-09] unknown paths leave no name behind: neither in log lines nor in eve
   }
   expect(h.lines).toHaveLength(60);
   expect(new Set(h.lines.map((line) => line.route))).toEqual(new Set([null, '/v1/sandboxes/:id']));
-  expect(JSON.stringify([h.lines, h.events])).not.toContain('unknown-');
+  expect(JSON.stringify([h.lines, h.events, h.requests])).not.toContain('unknown-');
+  expect(h.requests).toContainEqual(expect.objectContaining({ method: 'any', route: 'unknown', status: 404 }));
 });
 
 test('[H-09] metrics are passed on as they are, whatever the service says', async () => {
