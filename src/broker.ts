@@ -52,7 +52,13 @@ export class Broker {
   async start(): Promise<{ readonly host: string; readonly port: number }> {
     const { config, owner, clock, newId, logger } = this.#options;
     const { host, port } = config.server;
-    const opened = await openStore({ config: storeConfig(config), owner: asOwnerId(owner), clock, newId });
+    const opened = await openStore({
+      config: storeConfig(config),
+      owner: asOwnerId(owner),
+      clock,
+      newId,
+      emit: logEvents(logger),
+    });
     if (!opened.store.seesPeers) logger.warn(MEMORY_WARNING);
     const parts = build(this.#options, opened, this.#drained.signal);
     this.#parts = parts;

@@ -78,6 +78,8 @@ export type BrokerEvent =
       readonly status: number;
       readonly durationMs: number;
     }
+  /** The store's server throws keys away when it is full (`maxmemory-policy`). */
+  | { readonly type: 'store-evicts'; readonly policy: string }
   | { readonly type: 'loop-recovered'; readonly loop: string }
   | { readonly type: 'image-pull'; readonly image: string; readonly progress: string }
   | { readonly type: 'engine-mismatch'; readonly expected: string; readonly seen: string }

@@ -1,3 +1,4 @@
+import type { Emit } from '../domain/events.ts';
 import type { OwnerId } from '../domain/ids.ts';
 import type { Clock, NewId } from '../domain/timing.ts';
 import type { LeasePolicy, LeaseStore } from './lease-store.ts';
@@ -22,6 +23,7 @@ export interface OpenStoreOptions {
   readonly owner: OwnerId;
   readonly clock: Clock;
   readonly newId: NewId;
+  readonly emit: Emit;
 }
 
 export interface OpenStore {
@@ -31,10 +33,10 @@ export interface OpenStore {
 }
 
 /** The lease store that the configuration asks for. Waits for no server. Rejects with `DeploymentTaken`. */
-export async function openStore({ config, owner, clock, newId }: OpenStoreOptions): Promise<OpenStore> {
+export async function openStore({ config, owner, clock, newId, emit }: OpenStoreOptions): Promise<OpenStore> {
   if (config.type === 'redis') {
     const { keyPrefix, deployment, policy } = config;
-    const store = new RedisLeaseStore({ address: config, keyPrefix, deployment, owner, policy });
+    const store = new RedisLeaseStore({ address: config, keyPrefix, deployment, owner, policy, emit });
     return { store, close: () => store.close() };
   }
   const lock = await lockDeployment(config.deployment);

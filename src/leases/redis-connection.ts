@@ -13,13 +13,16 @@ type Script = (keyCount: number, ...keysAndArguments: string[]) => Promise<unkno
 export class RedisConnection {
   readonly #redis: Redis;
   readonly #timeoutMs: number;
+  readonly #evicts: (policy: string) => void;
   /** Of the server at the other end; null while there is none. */
   #run: string | null = null;
   #opening = Promise.withResolvers<string>();
   #lastError: unknown = new Error('no connection yet');
   #closing: Promise<void> | null = null;
 
-  constructor(address: RedisAddress) {
+  /** `evicts` is told the server's `maxmemory-policy` on each connection, if it is one that throws keys away. */
+  constructor(address: RedisAddress, evicts: (policy: string) => void) {
+    this.#evicts = evicts;
     this.#timeoutMs = address.commandTimeoutMs;
     this.#redis = new Redis(redisOptions(address));
     for (const [name, lua] of loadScripts()) this.#redis.defineCommand(`broker:${name}`, { lua });
@@ -75,10 +78,17 @@ export class RedisConnection {
       if (stream !== this.#redis.stream) return;
       this.#run = run;
       this.#opening.resolve(run);
+      this.#noteEviction(await this.#redis.info('memory'));
     } catch (error) {
       this.#lastError = error;
       if (stream === this.#redis.stream && this.#closing === null) this.#redis.disconnect(true);
     }
+  }
+
+  /** A server that may throw keys away loses leases as if nobody had held them. */
+  #noteEviction(info: string): void {
+    const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
+    if (policy !== undefined && policy !== 'noeviction') this.#evicts(policy);
   }
 
   #lost(cause: unknown): void {

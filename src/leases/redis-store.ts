@@ -1,4 +1,5 @@
 import type { Previous } from '../domain/errors.ts';
+import type { Emit } from '../domain/events.ts';
 import { sandboxId } from '../domain/identity.ts';
 import {
   asLife,
@@ -42,6 +43,8 @@ export interface RedisLeaseStoreOptions {
   readonly deployment: string;
   readonly owner: OwnerId;
   readonly policy: LeasePolicy;
+  /** Told about a server that throws keys away when it is full; on each connection. */
+  readonly emit?: Emit;
 }
 
 /** Most records that one script touches, so that none holds the server up. */
@@ -59,13 +62,13 @@ export class RedisLeaseStore implements LeaseStore {
   readonly #policy: LeasePolicy;
   readonly #settings: readonly string[];
 
-  constructor({ address, keyPrefix, deployment, owner, policy }: RedisLeaseStoreOptions) {
+  constructor({ address, keyPrefix, deployment, owner, policy, emit }: RedisLeaseStoreOptions) {
     this.owner = owner;
     this.#policy = policy;
     this.#keys = new RedisKeys(keyPrefix, deployment);
     const { leaseMs, holdTtlMs } = policy;
     this.#settings = [leaseMs, holdTtlMs, PREVIOUS_KEPT_MS, MAX_HOLDS, RECORD_VERSION].map(digits);
-    this.#connection = new RedisConnection(address);
+    this.#connection = new RedisConnection(address, (evicts) => emit?.({ type: 'store-evicts', policy: evicts }));
   }
 
   async take({ id, identity, spec, known }: TakeRequest): Promise<TakeReply> {

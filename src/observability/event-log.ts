@@ -30,6 +30,7 @@ const LINES: { readonly [T in BrokerEvent['type']]: readonly [Level, string] } =
   dependency: ['info', 'dependency changed'],
   readiness: ['info', 'readiness changed'],
   audit: ['info', 'audit'],
+  'store-evicts': ['warn', 'Redis may evict leases when it is full; set its maxmemory-policy to noeviction'],
   request: ['silent', ''],
 };
 

@@ -46,7 +46,7 @@ export class DockerRuntime implements ContainerRuntime {
     const redaction = new Redaction(profiles.values());
     const portOf = (profile: string | null): number | null => profiles.get(profile ?? '')?.port ?? null;
     const finder = new ContainerFinder(daemon, { deployment, namePrefix, rules: options, portOf });
-    const network = new DeploymentNetwork({ daemon, deployment, configured: options.network });
+    const network = new DeploymentNetwork({ daemon, deployment, configured: options.network, newId: options.newId });
     this.#deployment = deployment;
     this.#namePrefix = namePrefix;
     this.#newId = options.newId;

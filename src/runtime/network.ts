@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { BrokerError } from '../domain/errors.ts';
-import { type DockerDaemon, refusalOf } from './docker-daemon.ts';
+import type { NewId } from '../domain/timing.ts';
+import type { DockerDaemon } from './docker-daemon.ts';
 import { deploymentFilter, isOfDeployment, LABEL } from './labels.ts';
 
 export interface DeploymentNetworkOptions {
@@ -8,6 +9,7 @@ export interface DeploymentNetworkOptions {
   readonly deployment: string;
   /** The network that the configuration names; null: one of the deployment's own. */
   readonly configured: string | null;
+  readonly newId: NewId;
 }
 
 interface ListedNetwork {
@@ -25,14 +27,14 @@ export class DeploymentNetwork {
   readonly #daemon: DockerDaemon;
   readonly #deployment: string;
   readonly #configured: string | null;
-  readonly #name: string;
+  readonly #newId: NewId;
   #settled: Promise<string> | null = null;
 
-  constructor({ daemon, deployment, configured }: DeploymentNetworkOptions) {
+  constructor({ daemon, deployment, configured, newId }: DeploymentNetworkOptions) {
     this.#daemon = daemon;
     this.#deployment = deployment;
     this.#configured = configured;
-    this.#name = networkName(deployment);
+    this.#newId = newId;
   }
 
   /** The network's name or id; its own is made when it is not there. A failure is not remembered. */
@@ -56,43 +58,40 @@ export class DeploymentNetwork {
     const found = await this.#find();
     if (found !== null) return found;
     const made = await this.#create();
-    // Engines do not promise that a name is unique: of several made at once all replicas use the same one.
     const first = await this.#find();
-    if (first === null) throw new BrokerError('runtime_unavailable', `network ${this.#name} was made and is not there`);
-    if (made !== null && made !== first) await this.#discard(made);
+    if (first === null)
+      throw new BrokerError('runtime_unavailable', `network ${made.slice(0, 12)} was made and is not there`);
+    if (made !== first) await this.#discard(made);
     return first;
   }
 
+  /** Of several that were made at once the oldest is everybody's. */
   async #find(): Promise<string | null> {
-    const networks = (await this.#daemon.call(`look for network ${this.#name}`, (docker, abortSignal) =>
-      docker.listNetworks({
-        filters: { name: [this.#name], label: [deploymentFilter(this.#deployment)] },
-        abortSignal,
-      } as object),
+    const filters = { label: [deploymentFilter(this.#deployment)] };
+    const networks = (await this.#daemon.call(`look for the network of ${this.#deployment}`, (docker, abortSignal) =>
+      docker.listNetworks({ filters, abortSignal } as object),
     )) as readonly ListedNetwork[];
-    const ours = networks.filter(({ Name, Labels }) => Name === this.#name && isOfDeployment(Labels, this.#deployment));
+    const prefix = namePrefix(this.#deployment);
+    const ours = networks.filter(
+      ({ Name, Labels }) => Name.startsWith(prefix) && isOfDeployment(Labels, this.#deployment),
+    );
     const [first] = ours.sort((a, b) => a.Created.localeCompare(b.Created) || a.Id.localeCompare(b.Id));
     return first?.Id ?? null;
   }
 
-  /** Null: somebody else made it in the same moment. */
-  async #create(): Promise<string | null> {
-    try {
-      const network = await this.#daemon.call(`create network ${this.#name}`, (docker, abortSignal) =>
-        docker.createNetwork({
-          Name: this.#name,
-          CheckDuplicate: true,
-          Driver: 'bridge',
-          Options: { 'com.docker.network.bridge.enable_icc': 'false' },
-          Labels: { [LABEL.deployment]: this.#deployment },
-          abortSignal,
-        } as Parameters<typeof docker.createNetwork>[0]),
-      );
-      return network.id;
-    } catch (error) {
-      if (refusalOf(error)?.status === 409) return null;
-      throw error;
-    }
+  /** An engine takes one name for several networks, and then cannot start anything on either: each name is new. */
+  async #create(): Promise<string> {
+    const name = `${namePrefix(this.#deployment)}${this.#newId().slice(0, 8)}`;
+    const network = await this.#daemon.call(`create network ${name}`, (docker, abortSignal) =>
+      docker.createNetwork({
+        Name: name,
+        Driver: 'bridge',
+        Options: { 'com.docker.network.bridge.enable_icc': 'false' },
+        Labels: { [LABEL.deployment]: this.#deployment },
+        abortSignal,
+      } as Parameters<typeof docker.createNetwork>[0]),
+    );
+    return network.id;
   }
 
   async #discard(network: string): Promise<void> {
@@ -105,6 +104,6 @@ export class DeploymentNetwork {
 }
 
 /** Deployments may be called anything; names in an engine may not. */
-export function networkName(deployment: string): string {
-  return `sandbox-broker-${createHash('sha256').update(deployment, 'utf8').digest('hex').slice(0, 16)}`;
+function namePrefix(deployment: string): string {
+  return `sandbox-broker-${createHash('sha256').update(deployment, 'utf8').digest('hex').slice(0, 16)}-`;
 }

@@ -130,6 +130,14 @@ export function capacityContract(rule: Rule): void {
     expect(await s.a.claimSpare(ID, fence, 'default', 'spec-1')).toBeNull();
   });
 
+  rule('[C-05] of equally old spares the first by its container is taken first', async (s) => {
+    for (const name of ['s2', 's1', 's3']) await s.a.addSpare(spare(name, 1000));
+    const { fence } = await s.starting();
+    for (const name of ['s1', 's2', 's3']) {
+      expect(await s.a.claimSpare(ID, fence, 'default', 'spec-1')).toEqual(spare(name, 1000));
+    }
+  });
+
   rule('[C-05] of two that want the last spare one gets it', async (s) => {
     await s.a.addSpare(spare('s1', 1000));
     const other = otherIdentity('t2');

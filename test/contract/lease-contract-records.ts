@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import type { Fence } from '../../src/domain/ids.ts';
+import type { LeaseRecord } from '../../src/domain/sandbox.ts';
 import { encodeRecord, type RecordFields } from '../../src/leases/record-fields.ts';
 import { C1, ENGINE, ID, otherIdentity, type Scene } from '../support/lease-harness.ts';
 import type { Rule } from './lease-contract.ts';
@@ -47,10 +48,12 @@ export function recordsContract(rule: Rule): void {
     expect(await s.b.take({ ...other, spec: 'spec-1' })).toMatchObject({ kind: 'starting' });
   });
 
-  rule('[L-28] an explicit destroy clears it: what was found is removed', async (s) => {
-    await plantBroken(s, { state: 'undead' });
-    expect(await s.b.condemnByIntent(ID, C1)).toMatchObject({ id: ID, container: C1 });
-    expect(await s.record()).toMatchObject({ state: 'destroying', owner: 'host:b', container: C1 });
+  rule('[L-28] an explicit destroy clears it, whatever is wrong with it: what was found is removed', async (s) => {
+    for (const fields of corrupt) {
+      await s.harness.plant(ID, { ...encodeRecord(await fresh(s)), ...fields });
+      expect(await s.b.condemnByIntent(ID, C1)).toMatchObject({ id: ID, container: C1 });
+      expect(await s.record()).toMatchObject({ state: 'destroying', owner: 'host:b', container: C1 });
+    }
   });
 
   rule('[L-28] an explicit destroy clears it where no container is', async (s) => {
@@ -102,6 +105,12 @@ export function recordsContract(rule: Rule): void {
     await s.a.take({ ...other, spec: 's' });
     expect(await s.record(other.id)).toMatchObject({ userId, threadId: 'line' });
   });
+}
+
+async function fresh(s: Scene): Promise<LeaseRecord> {
+  const other = otherIdentity('t-fresh');
+  await s.a.take({ ...other, spec: 'spec-1' });
+  return s.record(other.id);
 }
 
 async function plantBroken(s: Scene, fields: Partial<RecordFields>): Promise<void> {

@@ -6,6 +6,7 @@ import { capacityContract } from './lease-contract-capacity.ts';
 import { claimContract } from './lease-contract-claim.ts';
 import { confirmContract } from './lease-contract-confirm.ts';
 import { holdsContract } from './lease-contract-holds.ts';
+import { intentContract } from './lease-contract-intent.ts';
 import { lifeContract } from './lease-contract-life.ts';
 import { ownerContract } from './lease-contract-owner.ts';
 import { readsContract } from './lease-contract-reads.ts';
@@ -34,6 +35,7 @@ export function leaseContract(name: string, makeHarness: MakeHarness): void {
     describe('restart and residue', () => restartContract(rule));
     describe('holds', () => holdsContract(rule));
     describe('claim', () => claimContract(rule));
+    describe('explicit destroy', () => intentContract(rule));
     describe('confirm and after', () => confirmContract(rule));
     describe('owner', () => ownerContract(rule));
     describe('life', () => lifeContract(rule));

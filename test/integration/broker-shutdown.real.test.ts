@@ -3,7 +3,8 @@ import { createConnection, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sandboxName } from '../../src/domain/names.ts';
 import { person } from '../support/broker-client.ts';
-import { type BrokerProcess, type Tree, useBrokers } from '../support/broker-process.ts';
+import { type BrokerProcess, useBrokers } from '../support/broker-process.ts';
+import type { Tree } from '../support/broker-settings.ts';
 import {
   buildTinyImage,
   dockerClient,

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
 import { person } from '../support/broker-client.ts';
 import { type BrokerProcess, useBrokers } from '../support/broker-process.ts';
-import { eventually } from '../support/docker.ts';
+import { eventually, newDeployment } from '../support/docker.ts';
 import { EngineProxy } from '../support/engine-proxy.ts';
 
 const { launchBroker, startBroker, readyBroker } = useBrokers();
@@ -44,15 +44,16 @@ test('[S-03] without an engine it listens and says why it is not ready, and beco
 });
 
 test('[S-03] a wrong socket path is told in one line that says what to set (real)', async () => {
+  const toDo = /start it, or point runtime\.docker or DOCKER_HOST at one/;
   const socketPath = '/nowhere/docker.sock';
   await using broker = await startBroker({ overrides: { runtime: { docker: { socketPath } } } });
   const { detail } = await broker.logged(({ event, loop }) => event === 'loop-failed' && loop === 'reconcile');
   expect(detail).toContain(socketPath);
-  expect(detail).toContain('runtime.docker.socketPath');
+  expect(detail).toMatch(toDo);
   // Told once more, a pass that failed the same way is no news.
   await broker.logged(({ event, loop, again }) => event === 'loop-failed' && loop === 'reconcile' && again === true);
   expect(warnings(broker).filter(({ loop }) => loop === 'reconcile')).toHaveLength(1);
-  expect((await broker.api.readyz()).body.because).toContain('runtime.docker.socketPath');
+  expect((await broker.api.readyz()).body.because).toMatch(toDo);
 });
 
 test('[S-03] an image that is not there and may not be pulled is told in one line that says what to do (real)', async () => {
@@ -96,20 +97,18 @@ test('[G-01] --check tells that the configuration is valid and starts nothing (r
   });
 });
 
-for (const [what, args] of [
-  ['the start, before it listens', []],
-  ['--check', ['--check']],
-] as const) {
-  test(`[G-01] an unknown key stops ${what}, and is named (real)`, async () => {
-    await using broker = await launchBroker({ overrides: { lease: { duraton: '3s' } }, failing: true }, args);
-    const { code, stdout, stderr } = await broker.ended();
+test('[G-01] an unknown key stops the start before it listens, also with --check, and is named (real)', async () => {
+  const options = { overrides: { lease: { duraton: '3s' } }, failing: true };
+  await using started = await launchBroker(options);
+  await using checked = await launchBroker(options, ['--check']);
+  for (const { code, stdout, stderr } of [await started.ended(), await checked.ended()]) {
     expect(code).toBe(1);
     expect(stdout).toBe('');
     expect(stderr).toMatch(
       /^sandbox-broker: \S+config\.yaml cannot be used:\n {2}lease\.duraton: unknown key; allowed: duration, renewInterval\n$/,
     );
-  });
-}
+  }
+});
 
 test('[H-05] without a key it does not start on an address that others can reach (real)', async () => {
   const server = { host: '0.0.0.0', port: 0 };
@@ -121,11 +120,13 @@ test('[H-05] without a key it does not start on an address that others can reach
 });
 
 test('[G-05] the owner is hostname:uuid, and another one at each start (real)', async () => {
-  const owners: string[] = [];
-  for (let start = 0; start < 2; start += 1) {
-    await using broker = await startBroker();
-    owners.push((await broker.api.status()).body.owner);
-  }
+  const deployment = newDeployment('owner');
+  const overrides = { deployment, log: { level: 'info' } };
+  const ownerOf = async (): Promise<string> => {
+    await using broker = await startBroker({ overrides });
+    return (await broker.api.status()).body.owner;
+  };
+  const owners = [await ownerOf(), await ownerOf()];
   for (const owner of owners) {
     expect(owner.slice(0, hostname().length + 1)).toBe(`${hostname()}:`);
     expect(owner.slice(hostname().length + 1)).toMatch(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);

@@ -5,7 +5,8 @@ import { sandboxName } from '../../src/domain/names.ts';
 import type { AcquiredBody } from '../../src/http/schemas.ts';
 import { writeLabels } from '../../src/runtime/labels.ts';
 import { person } from '../support/broker-client.ts';
-import { type BrokerProcess, type Tree, useBrokers } from '../support/broker-process.ts';
+import { type BrokerProcess, useBrokers } from '../support/broker-process.ts';
+import type { Tree } from '../support/broker-settings.ts';
 import { buildTinyImage, dockerClient, eventually, leftovers, type TinyImage } from '../support/docker.ts';
 import { EngineProxy } from '../support/engine-proxy.ts';
 

@@ -6,7 +6,6 @@ import { asOwnerId, asSandboxId, type ContainerId, parseFence } from '../../src/
 import type { Profile } from '../../src/domain/profile.ts';
 import type { DockerRuntimeOptions } from '../../src/runtime/docker-options.ts';
 import type { DockerRuntime } from '../../src/runtime/docker-runtime.ts';
-import { networkName } from '../../src/runtime/network.ts';
 import {
   buildTinyImage,
   dockerClient,
@@ -155,10 +154,10 @@ test('[R-16] replicas that make the network in the same moment use one, and a lo
   const networks = await leftovers(deployment);
   expect(networks.networks).toHaveLength(1);
   for (const { container } of made) await docker.getContainer(container).remove({ force: true });
-  await docker.getNetwork(networkName(deployment)).remove();
+  await docker.getNetwork(networks.networks[0]!).remove();
   await expect(run({}, replicas[0])).rejects.toMatchObject({ code: 'sandbox_start_failed' });
   await run({}, replicas[0]);
-  const [network] = await docker.listNetworks({ filters: { name: [networkName(deployment)] } });
+  const [network] = await docker.listNetworks({ filters: { label: [`sandbox-broker.deployment=${deployment}`] } });
   expect(network?.Options).toMatchObject({ 'com.docker.network.bridge.enable_icc': 'false' });
   for (const replica of replicas) await replica.close();
 });

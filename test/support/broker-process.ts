@@ -6,14 +6,13 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, expect } from 'vitest';
 import { BrokerClient } from './broker-client.ts';
+import { brokerSettings, type Tree } from './broker-settings.ts';
 import { eventually, leftovers, newDeployment, realClock, sweep } from './docker.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const START_LIMIT_MS = 20_000;
 const LOG_LIMIT_MS = 20_000;
 const END_LIMIT_MS = 30_000;
-
-export type Tree = { readonly [key: string]: unknown };
 
 /** One line of a broker's log. */
 export interface LogLine extends Tree {
@@ -40,30 +39,6 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
-}
-
-const PROFILE: Tree = { pull: 'never', readiness: { timeout: '20s' }, resources: { memory: '128MiB' } };
-
-/** Settings under which everything happens soon, and no call of a loaded machine's engine is cut short. */
-export function brokerSettings(deployment: string, overrides: Tree = {}): Tree {
-  const settings = {
-    deployment,
-    server: { port: 0 },
-    store: { type: 'memory', commandTimeout: '500ms' },
-    lease: { duration: '12s', renewInterval: '1s' },
-    holds: { ttl: '1m' },
-    idle: { timeout: '0s', checkInterval: '200ms' },
-    reconcile: { interval: '500ms' },
-    acquire: { wait: '20s', startTimeout: '20s' },
-    capacity: { waitTimeout: '0s' },
-    runtime: { docker: { namePrefix: deployment, timeout: '10s', stopGrace: '500ms' } },
-    shutdown: { drainTimeout: '10s' },
-    profiles: { default: {} },
-    log: { level: 'debug' },
-  };
-  const merged = merge(settings, overrides);
-  const profiles = Object.entries(merged.profiles as Readonly<Record<string, Tree>>);
-  return { ...merged, profiles: Object.fromEntries(profiles.map(([name, own]) => [name, merge(PROFILE, own)])) };
 }
 
 /**
@@ -258,14 +233,3 @@ export class BrokerProcess implements AsyncDisposable {
     this.#news.emit('line');
   }
 }
-
-function merge(base: Tree, changes: Tree): Tree {
-  const result: Record<string, unknown> = { ...base };
-  for (const [key, value] of Object.entries(changes)) {
-    const below = result[key];
-    result[key] = isTree(below) && isTree(value) ? merge(below, value) : value;
-  }
-  return result;
-}
-
-const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value);
