@@ -32,6 +32,7 @@ export interface BrokerOptions {
 const RETRY_MS = 1_000;
 /** The part of the drain time that is kept for the sandboxes, once no caller is waited for any more. */
 const SANDBOXES_SHARE = 0.4;
+const SPARES_WARNING = 'this version keeps no spares: profiles.<name>.spares has no effect';
 const MEMORY_WARNING = 'the memory store cannot see peers: run one replica only, or share a Redis (store.url)';
 
 /** One replica. The only place that knows every room. */
@@ -60,6 +61,9 @@ export class Broker {
       emit: logEvents(logger),
     });
     if (!opened.store.seesPeers) logger.warn(MEMORY_WARNING);
+    for (const { name, spares } of config.profiles.values()) {
+      if (spares > 0) logger.warn({ profile: name, spares }, SPARES_WARNING);
+    }
     const parts = build(this.#options, opened, this.#drained.signal);
     this.#parts = parts;
     await parts.app.listen({ host, port }).catch((error: unknown) => {
@@ -134,9 +138,22 @@ function build(
   const store = instrument(opened.store, now, metrics.storeCall);
   const docker = new DockerRuntime({ ...dockerConfig(config), profiles, clock, newId, emit });
   const runtime = instrument(docker, now, metrics.engineCall);
-  const lifecycle = assembleLifecycle({ store, runtime, settings: lifecycleSettings(config), clock, emit });
-  const { tasks, tracked, engine, images, turns, liveness, acquire, destroy, renewal, reaper, reconciler, shutdown } =
-    lifecycle;
+  const lifecycle = assembleLifecycle({ store, runtime, settings: lifecycleSettings(config), clock, random, emit });
+  const {
+    tasks,
+    tracked,
+    engine,
+    admission,
+    images,
+    turns,
+    liveness,
+    acquire,
+    destroy,
+    renewal,
+    reaper,
+    reconciler,
+    shutdown,
+  } = lifecycle;
   const readiness: Readiness = new Readiness({ store, engine, images, emit });
 
   const loop = (name: string, intervalMs: number, first: First, pass: (stopping: AbortSignal) => Promise<void>) =>
@@ -172,7 +189,8 @@ function build(
     spares,
   };
   const destroyWaitMs = config.runtime.docker.timeoutMs;
-  const service = new Sandboxes({ ...common, handouts, destroy, readiness, about, destroyWaitMs });
+  const waiting = (): number => admission.waiting;
+  const service = new Sandboxes({ ...common, handouts, destroy, readiness, about, waiting, destroyWaitMs });
   const draining = (): boolean => readiness.draining;
   const app: App = buildApp({ service, auth: config.auth, logger, emit, metrics, version, newId, draining });
   return { app, opened, runtime, readiness, tasks, shutdown, renewing, preparing, loops };

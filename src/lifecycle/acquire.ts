@@ -8,9 +8,10 @@ import type { LeaseRecord } from '../domain/sandbox.ts';
 import type { Clock } from '../domain/timing.ts';
 import type { LeaseStore, StartReply } from '../leases/lease-store.ts';
 import type { ContainerRuntime, RemoveHow } from '../runtime/container-runtime.ts';
+import type { Admission } from './admission.ts';
 import type { Engine } from './engine.ts';
 import type { FailedStarts } from './failed-starts.ts';
-import { capacityExhausted, type Handout, unsettled, type Waiting } from './handout.ts';
+import { type Handout, unsettled, type Waiting } from './handout.ts';
 import type { Liveness } from './liveness.ts';
 import type { Starter } from './starter.ts';
 import type { Teardown } from './teardown.ts';
@@ -19,6 +20,7 @@ import type { TrackedLeases } from './tracked.ts';
 export interface AcquireOptions {
   readonly store: LeaseStore;
   readonly runtime: Pick<ContainerRuntime, 'look' | 'postMortem'>;
+  readonly admission: Admission;
   readonly engine: Engine;
   readonly liveness: Liveness;
   readonly starter: Starter;
@@ -30,7 +32,6 @@ export interface AcquireOptions {
   readonly holdTtlMs: number;
   /** Wall clock at this replica's start. */
   readonly startedAt: number;
-  readonly capacity: { readonly max: number; readonly perUser: number };
 }
 
 export interface Wanted {
@@ -52,7 +53,6 @@ type Step = Handout | Start | 'moved';
 /** How long the hold of a start lasts that nobody waited for. */
 const BRIEF_HOLD_MS = 60_000;
 const LOOK_AGAIN_MS = 50;
-const FULL_RETRY_MS = 5_000;
 
 /** The same start, once more from the look under the name. */
 const lookAgain = (reply: StartReply): Start => ({ reply: { ...reply, residue: null }, residueHow: 'onlyIfStopped' });
@@ -88,12 +88,10 @@ export class Acquire {
   }
 
   async #takeAndUse(wanted: Wanted, caller: Waiting): Promise<Handout | 'moved'> {
-    const { store, tracked, clock, emit, capacity } = this.#options;
-    const sentAt = clock.monotonic();
-    const taken = await store.take({ id: wanted.id, identity: wanted.identity, spec: wanted.spec });
+    const { admission, tracked, clock, emit } = this.#options;
+    const { id, identity, spec } = wanted;
+    const { reply: taken, sentAt } = await admission.take({ id, identity, spec }, caller.gaveUp);
     switch (taken.kind) {
-      case 'full':
-        throw capacityExhausted(taken.scope, taken.scope === 'fleet' ? capacity.max : capacity.perUser, FULL_RETRY_MS);
       case 'wait':
         emit({ type: 'acquire-waits', sandbox: wanted.id, owner: taken.record.owner });
         caller.slow({ kind: 'starting', record: taken.record });

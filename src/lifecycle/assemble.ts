@@ -1,13 +1,15 @@
 import type { Emit } from '../domain/events.ts';
 import type { Profile } from '../domain/profile.ts';
-import type { Clock } from '../domain/timing.ts';
+import type { Clock, Random } from '../domain/timing.ts';
 import type { LeaseStore } from '../leases/lease-store.ts';
 import type { ContainerRuntime } from '../runtime/container-runtime.ts';
 import { Acquire } from './acquire.ts';
+import { Admission } from './admission.ts';
 import { BackgroundTasks } from './background-tasks.ts';
 import { Destroy } from './destroy.ts';
 import { Endings } from './endings.ts';
 import { Engine } from './engine.ts';
+import { Eviction } from './eviction.ts';
 import { FailedStarts } from './failed-starts.ts';
 import { IdleReaper } from './idle-reaper.ts';
 import { Images } from './images.ts';
@@ -31,7 +33,7 @@ export interface LifecycleSettings {
   readonly reconcileIntervalMs: number;
   readonly startTimeoutMs: number;
   readonly parallelStarts: number;
-  readonly capacity: { readonly max: number; readonly perUser: number };
+  readonly capacity: { readonly max: number; readonly perUser: number; readonly waitTimeoutMs: number };
   readonly profiles: ReadonlyMap<string, Profile>;
 }
 
@@ -40,13 +42,14 @@ export interface LifecycleOptions {
   readonly runtime: ContainerRuntime;
   readonly settings: LifecycleSettings;
   readonly clock: Clock;
+  readonly random: Random;
   readonly emit: Emit;
 }
 
 export type Lifecycle = ReturnType<typeof assembleLifecycle>;
 
 /** One replica's lifecycle, connected and at rest: nothing runs until it is called. */
-export function assembleLifecycle({ store, runtime, settings, clock, emit }: LifecycleOptions) {
+export function assembleLifecycle({ store, runtime, settings, clock, random, emit }: LifecycleOptions) {
   const { leaseMs, holdTtlMs, idleMs, startTimeoutMs, parallelStarts, capacity, profiles } = settings;
   const tasks = new BackgroundTasks(clock);
   const tracked = new TrackedLeases(leaseMs);
@@ -57,6 +60,9 @@ export function assembleLifecycle({ store, runtime, settings, clock, emit }: Lif
   const endings = new Endings({ store, runtime, tracked, clock, emit });
   const liveness = new Liveness({ runtime, tracked, endings, tasks, clock, emit });
   const failedStarts = new FailedStarts({ store, teardown, clock, leaseMs });
+  const eviction = new Eviction({ store, teardown });
+  const { waitTimeoutMs, ...limits } = capacity;
+  const admission = new Admission({ store, eviction, clock, random, limits, waitTimeoutMs });
   const starter = new Starter({ owner: store.owner, runtime, clock, emit, parallelStarts, startTimeoutMs });
   const common = { store, runtime, engine, teardown, tracked, clock, emit };
   return {
@@ -64,11 +70,12 @@ export function assembleLifecycle({ store, runtime, settings, clock, emit }: Lif
     tracked,
     engine,
     teardown,
+    admission,
     endings,
     liveness,
     turns: new Turns(),
     images: new Images({ runtime, profiles }),
-    acquire: new Acquire({ ...common, liveness, starter, failedStarts, holdTtlMs, capacity, startedAt: clock.wall() }),
+    acquire: new Acquire({ ...common, liveness, starter, admission, failedStarts, holdTtlMs, startedAt: clock.wall() }),
     destroy: new Destroy({ ...common, patienceMs: startTimeoutMs + leaseMs }),
     renewal: new Renewal({ store, tracked, failedStarts, clock, emit }),
     reaper: new IdleReaper({ store, tracked, teardown, clock, idleMs }),

@@ -38,6 +38,8 @@ export interface SandboxesOptions {
     /** Spares wanted, by profile. */
     readonly spares: Readonly<Record<string, number>>;
   };
+  /** How many callers wait for a slot in this replica. */
+  readonly waiting: () => number;
   readonly idleMs: number;
   /** How long a caller waits for a destruction before it is told that it goes on. */
   readonly destroyWaitMs: number;
@@ -105,7 +107,7 @@ export class Sandboxes implements SandboxService {
   }
 
   async status(): Promise<StatusView> {
-    const { store, readiness, about } = this.#options;
+    const { store, readiness, about, waiting } = this.#options;
     const [sandboxes, ready] = await Promise.all([countSandboxes(store), readiness.view()]);
     const { owner, deployment, version, maxSandboxes, spares } = about;
     const used = sandboxes.starting + sandboxes.active + sandboxes.warm + sandboxes.destroying;
@@ -115,7 +117,7 @@ export class Sandboxes implements SandboxService {
       version,
       store: about.store,
       sandboxes,
-      capacity: { max: maxSandboxes, used, waiting: 0 },
+      capacity: { max: maxSandboxes, used, waiting: waiting() },
       spares: Object.fromEntries(Object.entries(spares).map(([profile, wanted]) => [profile, { ready: 0, wanted }])),
       ...ready,
     };

@@ -143,10 +143,14 @@ export class Scene {
     const runtime = this.#stepped(ports.runtime, index);
     const settings = {
       ...{ leaseMs: LEASE_MS, holdTtlMs: HOLD_MS, idleMs: 0, reconcileIntervalMs: LEASE_MS, startTimeoutMs: 1 },
-      ...{ parallelStarts: 4, capacity: { max: 0, perUser: 0 }, profiles: new Map([[profile.name, profile]]) },
+      ...{
+        parallelStarts: 4,
+        capacity: { max: 0, perUser: 0, waitTimeoutMs: 0 },
+        profiles: new Map([[profile.name, profile]]),
+      },
     };
     const emit = (event: BrokerEvent): void => void this.events.push(event);
-    const lifecycle = assembleLifecycle({ store, runtime, settings, clock, emit });
+    const lifecycle = assembleLifecycle({ store, runtime, settings, clock, random: () => 0, emit });
     const urlOf = (container: ContainerId): string | null =>
       this.followsLate.has(index) ? (this.#urls.get(container) ?? null) : null;
     Object.defineProperty(lifecycle.liveness, 'urlOf', { value: urlOf });

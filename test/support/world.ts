@@ -28,6 +28,7 @@ const SETTINGS = {
   parallelStarts: 4,
   maxSandboxes: 100,
   maxPerUser: 0,
+  waitTimeoutMs: 0,
 };
 
 export type WorldSettings = typeof SETTINGS;
@@ -63,8 +64,20 @@ export class World {
     const events: BrokerEvent[] = [];
     const emit = (event: BrokerEvent): void => void events.push(event);
     const profiles = new Map([['default', profile]]);
-    const capacity = { max: settings.maxSandboxes, perUser: settings.maxPerUser };
-    const lifecycle = assembleLifecycle({ store, runtime, settings: { ...settings, capacity, profiles }, clock, emit });
+    const capacity = {
+      max: settings.maxSandboxes,
+      perUser: settings.maxPerUser,
+      waitTimeoutMs: settings.waitTimeoutMs,
+    };
+    const random = (): number => 0.5;
+    const lifecycle = assembleLifecycle({
+      store,
+      runtime,
+      settings: { ...settings, capacity, profiles },
+      clock,
+      random,
+      emit,
+    });
     const drained = new AbortController();
     const { acquire, turns, tasks } = lifecycle;
     const handouts = new Handouts({
