@@ -25,7 +25,6 @@ export const LIFECYCLE_MUTATIONS: readonly Mutation[] = [
     ['residue is removed before a new container is used', 'if (reply.residue !== null && !(await teardown.clearResidue', "if (reply.residue === ('never' as never) && !(await teardown.clearResidue"],
     ['only the engine that the record names says that its container is gone', 'if (ready.engine === mark.mark) return', 'return'],
     ['the address is noted when it changed', 'if (ready.verified && ready.url === url) return', 'if (ready.verified) return'],
-    ['what others hold is not replaced', "if (!taken.heldBefore && (await this.#isReplaced", "if ((await this.#isReplaced"],
     ['an older spec is replaced only where the profile says so', "profile.onSpecChange !== 'replace' || ", ''],
     ['the same spec is not replaced', 'spec === wanted || ', ''],
     ['what was made since this replica started is not replaced', ' || createdAt >= startedAt', ''],
@@ -60,10 +59,8 @@ export const LIFECYCLE_MUTATIONS: readonly Mutation[] = [
     ['what a failed start made is removed', "if (claim !== 'refused') teardown.begin(claim, 'failed-start', 'kill');", ''],
   ]),
   ...rulesOf('src/lifecycle/destroy.ts', LIFECYCLE, [
-    ['a destroy waits for a live removal of others', "if (!isExpired(record, record.now)) return 'again';", ''],
     ['a destroy finishes a removal that expired', "return claim === 'refused' ? 'again' : finished(await teardown.run(claim, 'explicit'));", "return 'again';"],
     ['a destroy goes for the container that the record names', 'ready ? record.container : await', 'await'],
-    ['a destroy clears what cannot be read', "if (hasCode(error, 'record_unreadable')) return null;", ''],
     ['a destroy has an end', "if (clock.monotonic() >= until) return 'unfinished';", ''],
     ['a destroy that found a newer container looks again', "return record === null && container === null ? 'gone' : 'again';", "return 'gone';"],
     ['an engine that cannot say is no proof of nothing', 'if (seen.cause instanceof BrokerError) throw seen.cause;\n    throw', 'if (id) return null;\n    throw'],

@@ -59,7 +59,6 @@ export const LUA_MUTATIONS: readonly Mutation[] = [
     ['nobody ends the unknown hold', 'hold ~= 0 and ', ''],
     ['a hold that ran out is unknown', ' or r.holds[n][2] <= now', ''],
     ['the last one starts the idle clock', 'if #r.holds == 0 then r.idleSince = now end', ''],
-    ['only the last one does', 'if #r.holds == 0 then r.idleSince = now end', 'r.idleSince = now'],
     ['the hold ends', 'table.remove(r.holds, n)', ''],
   ]),
   ...script('adopt', [

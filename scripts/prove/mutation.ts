@@ -17,13 +17,13 @@ export function rulesOf(file: string, noticedBy: readonly string[], rows: readon
   return rows.map(([rule, from, to]) => ({ rule, file, from, to, noticedBy }));
 }
 
-export const CONTRACT = ['test/contract/leases-memory.test.ts'];
-export const REDIS = ['test/contract/leases-redis.real.test.ts'];
+const unit = (...names: readonly string[]): readonly string[] => names.map((name) => `test/unit/${name}.test.ts`);
+
+export const CONTRACT = ['test/contract/leases-memory.test.ts', 'test/contract/leases-edges.test.ts'];
+export const RECORD = [...unit('sandbox-record'), ...CONTRACT];
+export const REDIS = ['test/contract/leases-redis.real.test.ts', 'test/contract/leases-edges.real.test.ts'];
 export const LIFECYCLE = [
-  'test/unit/acquire.test.ts',
-  'test/unit/teardown.test.ts',
-  'test/unit/timers.test.ts',
-  'test/unit/destroy.test.ts',
-  'test/unit/reconcile-plan.test.ts',
-  'test/unit/failed-starts.test.ts',
+  ...unit('reconcile-plan', 'tracked', 'sightings', 'turns', 'engine', 'failed-starts', 'destroy', 'liveness'),
+  ...unit('renewal', 'reconciler', 'shutdown', 'acquire', 'starts', 'teardown', 'timers'),
 ];
+export const LOOP = unit('background-loop');

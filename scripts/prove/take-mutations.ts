@@ -1,4 +1,4 @@
-import { CONTRACT, type Mutation, rulesOf } from './mutation.ts';
+import { CONTRACT, type Mutation, RECORD, rulesOf } from './mutation.ts';
 
 /** The store's rules for whoever starts, uses and holds a sandbox. */
 // biome-ignore format: one row a rule
@@ -37,12 +37,11 @@ export const TAKE_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/leases/transitions-holds.ts', CONTRACT, [
     ['keepalive: a hold of an earlier container is lost', ' || hold < known.since', ''],
     ['keepalive: a start has lost the holds of before', "known.state === 'starting' || ", ''],
-    ['keepalive: nobody has the unknown hold', ' || hold === UNKNOWN_HOLD', ''],
+    ['keepalive: nobody has the unknown hold', ' || hold === UNKNOWN_HOLD) return { reply: \'hold_lost', ') return { reply: \'hold_lost'],
     ['keepalive: what is being removed is not found', " || known.state === 'destroying'", ''],
     ['keepalive: a tombstone is not found', "known === null || known.state === 'gone' || known.state", 'known === null || known.state'],
     ['keepalive: it counts as activity', '{ ...held, lastActiveAt: at.now }', 'held'],
     ['release: nobody ends the unknown hold', "hold === UNKNOWN_HOLD || ", ''],
-    ['release: only the last one starts the idle clock', 'holds.size === 0 ? at.now : current.idleSince', 'at.now'],
     ['release: the last one starts the idle clock', 'holds.size === 0 ? at.now : current.idleSince', 'current.idleSince'],
     ['release: a hold that ran out is unknown', 'const current = withoutExpiredHolds(known, at.now);', 'const current = known;'],
     ['release: only that hold ends', 'holds.delete(hold);', 'holds.clear();'],
@@ -62,7 +61,7 @@ export const TAKE_MUTATIONS: readonly Mutation[] = [
     ['holds: a removal has none', 'holds: new Map(),\n    verified: false,\n  };', 'verified: false,\n  };'],
     ['a claim tells why an earlier container ended', 'container, engine, life, previous };', 'container, engine, life, previous: null };'],
   ]),
-  ...rulesOf('src/domain/sandbox.ts', CONTRACT, [
+  ...rulesOf('src/domain/sandbox.ts', RECORD, [
     ['epoch: a record of an earlier life is not trusted', 'if (record.life === life) return record;', 'if (record.life.length > 0) return { ...record, life };'],
     ['verified: in another life it is not', 'life, verified: false }', 'life }'],
     ['unknown_hold: in another life whoever used it has one', "return stamped.state === 'ready' ? withHold(stamped, UNKNOWN_HOLD, now + holdMs, now) : stamped;", 'return stamped;'],

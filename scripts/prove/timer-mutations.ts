@@ -1,4 +1,4 @@
-import { LIFECYCLE, type Mutation, rulesOf } from './mutation.ts';
+import { LIFECYCLE, LOOP, type Mutation, rulesOf } from './mutation.ts';
 
 /** The rules of renewing, reaping, reconciling and ending. */
 // biome-ignore format: one row a rule
@@ -65,7 +65,7 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/lifecycle/engine.ts', LIFECYCLE, [
     ['another engine concludes nothing', 'this.#mismatch = expected !== seen;', 'this.#mismatch = false;'],
   ]),
-  ...rulesOf('src/lifecycle/background-loop.ts', ['test/unit/background-loop.test.ts'], [
+  ...rulesOf('src/lifecycle/background-loop.ts', LOOP, [
     ['a loop waits for its pass before the next', 'const succeeded = await this.#pass();', 'const succeeded = true;\n      void this.#pass();'],
     ['an error ends no loop', '      this.#lastFailure = message;\n      return false;', '      this.#lastFailure = message;\n      throw error;'],
   ]),

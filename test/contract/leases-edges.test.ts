@@ -1,0 +1,4 @@
+import { memoryHarness } from '../support/lease-harness.ts';
+import { leaseEdges } from './lease-contract-edges.ts';
+
+leaseEdges('memory', memoryHarness);
