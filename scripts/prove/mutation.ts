@@ -21,6 +21,7 @@ const unit = (...names: readonly string[]): readonly string[] => names.map((name
 
 export const CONTRACT = ['test/contract/leases-memory.test.ts', 'test/contract/leases-edges.test.ts'];
 export const RECORD = [...unit('sandbox-record'), ...CONTRACT];
+export const MEMORY = [...unit('memory-database'), ...CONTRACT];
 export const REDIS = ['test/contract/leases-redis.real.test.ts', 'test/contract/leases-edges.real.test.ts'];
 export const LIFECYCLE = [
   ...unit('reconcile-plan', 'tracked', 'sightings', 'turns', 'engine', 'failed-starts', 'destroy', 'liveness'),

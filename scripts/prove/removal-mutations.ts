@@ -1,4 +1,4 @@
-import { CONTRACT, type Mutation, rulesOf } from './mutation.ts';
+import { CONTRACT, MEMORY, type Mutation, rulesOf } from './mutation.ts';
 
 /** The store's rules for whoever owns, removes and keeps the records of sandboxes; and the store in memory itself. */
 // biome-ignore format: one row a rule
@@ -73,7 +73,7 @@ export const REMOVAL_MUTATIONS: readonly Mutation[] = [
     ['end: of the container that the record names', 'isNamed(stored, container) && (', 'stored !== null && ('],
     ['end: mine or expired', ' && (stored.owner === at.owner || isExpired(stored, at.now))', ''],
   ]),
-  ...rulesOf('src/leases/memory-store.ts', CONTRACT, [
+  ...rulesOf('src/leases/memory-store.ts', MEMORY, [
     ['epoch: a refused step has brought the record into this life', 'const { record = stored, reply }', 'const { record = null, reply }'],
     ['epoch: every step does so first', 'intoLife(entry, at.life, at.now, at.policy.holdTtlMs)', 'entry'],
     ['take: the identity has this id', 'sandboxId(identity) === id ? ', "sandboxId(identity) !== '' ? "],
@@ -88,20 +88,20 @@ export const REMOVAL_MUTATIONS: readonly Mutation[] = [
     ['a closed store says so', 'if (this.#closed) throw storeClosed();', ''],
     ['a page leaves out what is absent', "      if (snapshot.kind === 'absent') continue;\n", ''],
   ]),
-  ...rulesOf('src/leases/memory-database.ts', CONTRACT, [
+  ...rulesOf('src/leases/memory-database.ts', MEMORY, [
     ['a fence exceeds every one the deployment ever gave', 'Math.max(this.#lastFence + 1, micros)', 'micros'],
     ['epoch: a life that has ended is followed by a new one', 'if (this.#lifeEndsAt <= this.now()) this.beginLife();', ''],
     ['epoch: a read shows no ended life', 'this.#lifeEndsAt > this.now() ? this.#life : NO_LIFE', 'this.#life'],
     ['capacity: a tombstone counts no more', "record.state === 'gone' ? undefined : record.userId", 'record.userId'],
     ['tombstone: what tells nothing any more is forgotten', '    this.#removeOldTombstones();\n  }\n\n  remove', '  }\n\n  remove'],
   ]),
-  ...rulesOf('src/leases/memory-spares.ts', CONTRACT, [
+  ...rulesOf('src/leases/memory-spares.ts', MEMORY, [
     ['spares: one that was claimed stays out', 'if (!this.#claimed.has(spare.container)) ', ''],
     ['spares: of two one gets it', 'this.#waiting.delete(first.container);', ''],
     ['spares: of the same profile and spec', 'if (spare.profile !== profile || spare.spec !== spec) continue;', ''],
     ['spares: the oldest first', 'first === null || isBefore(spare, first)', 'first === null || isBefore(first, spare)'],
   ]),
-  ...rulesOf('src/leases/snapshot.ts', CONTRACT, [
+  ...rulesOf('src/leases/snapshot.ts', MEMORY, [
     ['epoch: a read shows the record as this life sees it', 'record: intoLife(entry, life, now, holdTtlMs)', 'record: entry'],
   ]),
 ];

@@ -20,6 +20,7 @@ import { Renewal } from './renewal.ts';
 import { Shutdown } from './shutdown.ts';
 import { Sightings } from './sightings.ts';
 import { Starter } from './starter.ts';
+import { Starts } from './starts.ts';
 import { Teardown } from './teardown.ts';
 import { TrackedLeases } from './tracked.ts';
 import { Turns } from './turns.ts';
@@ -65,6 +66,7 @@ export function assembleLifecycle({ store, runtime, settings, clock, random, emi
   const admission = new Admission({ store, eviction, clock, random, limits, waitTimeoutMs });
   const starter = new Starter({ owner: store.owner, runtime, clock, emit, parallelStarts, startTimeoutMs });
   const common = { store, runtime, engine, teardown, tracked, clock, emit };
+  const starts = new Starts({ ...common, starter, failedStarts, holdTtlMs });
   return {
     tasks,
     tracked,
@@ -75,7 +77,7 @@ export function assembleLifecycle({ store, runtime, settings, clock, random, emi
     liveness,
     turns: new Turns(),
     images: new Images({ runtime, profiles }),
-    acquire: new Acquire({ ...common, liveness, starter, admission, failedStarts, holdTtlMs, startedAt: clock.wall() }),
+    acquire: new Acquire({ ...common, admission, liveness, starts, startedAt: clock.wall() }),
     destroy: new Destroy({ ...common, patienceMs: startTimeoutMs + leaseMs }),
     renewal: new Renewal({ store, tracked, failedStarts, clock, emit }),
     reaper: new IdleReaper({ store, tracked, teardown, clock, idleMs }),

@@ -1,7 +1,11 @@
 import { BrokerError } from '../domain/errors.ts';
 import type { Origin } from '../domain/events.ts';
-import type { HoldId } from '../domain/ids.ts';
+import type { Identity } from '../domain/identity.ts';
+import type { HoldId, SandboxId } from '../domain/ids.ts';
+import type { Profile } from '../domain/profile.ts';
 import type { LeaseRecord } from '../domain/sandbox.ts';
+import type { StartReply } from '../leases/lease-store.ts';
+import type { RemoveHow } from '../runtime/container-runtime.ts';
 
 /** One sandbox in the hands of one caller. */
 export interface Handout {
@@ -12,6 +16,25 @@ export interface Handout {
   /** True for a start that nobody waited for any more: its hold runs out by itself soon. */
   readonly brief: boolean;
 }
+
+export interface Wanted {
+  readonly id: SandboxId;
+  readonly identity: Identity;
+  readonly profile: Profile;
+  readonly spec: string;
+}
+
+/** A ready sandbox with a hold of this caller's, whose container has yet to be looked at. */
+export type Unchecked = Omit<Handout, 'url'>;
+
+/** A start that is this replica's: what the store said, and how its residue is to be removed. */
+export interface Start {
+  readonly reply: StartReply;
+  readonly residueHow: RemoveHow;
+}
+
+/** What one look or one start came to. `moved`: somebody else changed the sandbox meanwhile; begin again. */
+export type Step = Handout | Unchecked | Start | 'moved';
 
 /** Why an acquire takes longer than a look. */
 export type Slow = { readonly kind: 'starting'; readonly record: LeaseRecord } | { readonly kind: 'unsettled' };
