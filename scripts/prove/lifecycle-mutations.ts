@@ -55,7 +55,7 @@ export const LIFECYCLE_MUTATIONS: readonly Mutation[] = [
   ]),
   ...rulesOf('src/lifecycle/failed-starts.ts', LIFECYCLE, [
     ['a failed start is claimed once the store has answered for half a lease', '      if (now - start.since < leaseMs / 2) continue;\n', ''],
-    ['a pass without an answer begins that time anew', 'start.since = null;', ''],
+    ['a pass without an answer begins that time anew', 'start.since = null;', ';'],
     ['a failed start is claimed once', '      this.#starts.delete(id);\n', ''],
     ['a failed start that is not its own any more is left alone', "if (claim !== 'refused') teardown.begin", 'teardown.begin'],
     ['what a failed start made is removed', "if (claim !== 'refused') teardown.begin(claim, 'failed-start', 'kill');", ''],

@@ -19,7 +19,6 @@ export const LUA_LIBRARY_MUTATIONS: readonly Mutation[] = [
     ['redis: without an owner it cannot be read', " or r.owner == ''", ''],
     ['redis: with holds that are none it cannot be read', ' or encode_holds(holds) ~= r.holds', ''],
     ['redis: with a number that is none it cannot be read', 'if not is_number(r[field]) then return nil, unreadable, false end', ''],
-    ['redis: a value of another kind cannot be read', "if values.err then return nil, { 'unreadable' }, false end", ''],
     ['redis: a tombstone counts against no limit', "if r.state == 'gone' then\n      count(id, nil)", "if r.state == 'never' then\n      count(id, nil)"],
     ['redis: a tombstone ends', "    redis.call('PEXPIREAT', key, ends)\n", ''],
     ['redis: a tombstone tells why for an hour', 'math.max(lease_ms, kept_ms)', 'lease_ms'],

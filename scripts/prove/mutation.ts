@@ -25,6 +25,7 @@ export const MEMORY = [...unit('memory-database'), ...CONTRACT];
 export const REDIS = ['test/contract/leases-redis.real.test.ts', 'test/contract/leases-edges.real.test.ts'];
 export const LIFECYCLE = [
   ...unit('reconcile-plan', 'tracked', 'sightings', 'turns', 'engine', 'failed-starts', 'destroy', 'liveness'),
-  ...unit('renewal', 'reconciler', 'shutdown', 'acquire', 'starts', 'teardown', 'timers'),
+  ...unit('renewal', 'reconciler', 'shutdown', 'acquire', 'starts', 'teardown', 'timers', 'acquire-moves'),
 ];
-export const LOOP = unit('background-loop');
+export const CAPACITY = unit('capacity');
+export const LOOP = unit('background-loop', 'background-stop');

@@ -1,6 +1,6 @@
-import { LIFECYCLE, LOOP, type Mutation, rulesOf } from './mutation.ts';
+import { CAPACITY, LIFECYCLE, LOOP, type Mutation, rulesOf } from './mutation.ts';
 
-/** The rules of renewing, reaping, reconciling and ending. */
+/** The rules of renewing, reaping, reconciling, making room and ending. */
 // biome-ignore format: one row a rule
 export const TIMER_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/lifecycle/removal-backoff.ts', LIFECYCLE, [
@@ -56,6 +56,21 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/lifecycle/endings.ts', LIFECYCLE, [
     ['an end is looked at once more', "if (seen.kind !== 'gone' && seen.kind !== 'stopped') return;", ''],
     ['what has ended is not renewed', 'if (mine?.record.container === container) tracked.forget(id, mine.record.fence);', ''],
+  ]),
+  ...rulesOf('src/lifecycle/eviction.ts', CAPACITY, [
+    ['what goes is what was unheld longest', 'found.sort((a, b) => a.since - b.since)', 'found.sort((a, b) => b.since - a.since)'],
+    ['at a limit of a user one of that user goes', '(userId === null || seen.record.userId === userId)', 'true'],
+    ['where one cannot go another one does', "if (claim === 'refused') continue;", "if (claim === 'refused') return false;"],
+    ['there is room once it is gone', "if ((await teardown.run(claim, 'capacity')) === 'removed') return true;", "await teardown.run(claim, 'capacity');"],
+  ]),
+  ...rulesOf('src/lifecycle/admission.ts', CAPACITY, [
+    ['whoever comes later stands behind those who wait', 'if (behind !== null) return this.#inLine', 'if (behind === undefined) return this.#inLine'],
+    ['who has a sandbox does not wait for one', 'return isNew ? {', 'return true ? {'],
+    ['at a limit one makes room', '(await this.#options.eviction.makeRoom(userId)) ?', 'userId === undefined ?'],
+    ['the head of the line asks again', 'await clock.pause(Math.min(ASK_AGAIN_MS * (1 + random()), left()), gaveUp);', 'await clock.pause(left(), gaveUp);'],
+    ['only the head of the line asks', 'if (line[0] !== place) await this.#until(place.atHead.promise, left(), gaveUp);', ''],
+    ['who leaves the line lets the next one ask', '      line[0]?.atHead.resolve();\n', ''],
+    ['a user waits in a line of its own', "first.scope === 'user' ? lineOf(request.identity.userId) : FLEET", 'FLEET'],
   ]),
   ...rulesOf('src/lifecycle/shutdown.ts', LIFECYCLE, [
     ['shutdown removes only what was handed out here', '.filter(({ handedOut }) => handedOut)', ''],

@@ -53,6 +53,7 @@ test('[S-02] with "destroy" what a peer has taken since is left to it', async ()
   await a.shutdown.destroy();
   expect(states(world)).toEqual(['running']);
   expect(world.record('u')?.owner).toBe('b');
+  expect(a.events.map(({ type }) => type)).not.toContain('removal-failed');
 });
 
 test('[S-02] with "keep" only what may still be acted on is handed over', async () => {
