@@ -24,12 +24,12 @@ export class Endings {
   /**
    * To be called for a container that seems to have ended: it is looked at once more, and if that is so the record
    * becomes a tombstone that tells why. Nothing happens to a record that names another container, or is a live peer's.
-   * Rejects with `store_unavailable`. Idempotent.
+   * False if it runs, or cannot be seen. Rejects with `store_unavailable`. Idempotent.
    */
-  async note(id: SandboxId, container: ContainerId, exitCode: number | null = null): Promise<void> {
+  async note(id: SandboxId, container: ContainerId, exitCode: number | null = null): Promise<boolean> {
     const { store, runtime, tracked, clock, emit } = this.#options;
     const seen = await runtime.look({ container });
-    if (seen.kind !== 'gone' && seen.kind !== 'stopped') return;
+    if (seen.kind !== 'gone' && seen.kind !== 'stopped') return false;
     const end = await runtime.postMortem(container).catch(() => null);
     const why = {
       endedAt: end?.endedAt ?? clock.wall(),
@@ -37,9 +37,10 @@ export class Endings {
       exitCode: end?.exitCode ?? exitCode,
       logTail: end?.logTail ?? '',
     };
-    if ((await store.end(id, container, why)) === 'nothing') return;
+    if ((await store.end(id, container, why)) === 'nothing') return true;
     const mine = tracked.current(id, clock.monotonic());
     if (mine?.record.container === container) tracked.forget(id, mine.record.fence);
     emit({ type: 'ended', sandbox: id, container, reason: why.reason, exitCode: why.exitCode });
+    return true;
   }
 }

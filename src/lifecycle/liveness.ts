@@ -1,7 +1,7 @@
 import type { Container } from '../domain/container.ts';
 import { BrokerError, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
-import type { ContainerId } from '../domain/ids.ts';
+import type { ContainerId, SandboxId } from '../domain/ids.ts';
 import type { Clock } from '../domain/timing.ts';
 import type { ContainerChange, ContainerRuntime } from '../runtime/container-runtime.ts';
 import type { BackgroundTasks } from './background-tasks.ts';
@@ -17,6 +17,9 @@ export interface LivenessOptions {
   readonly emit: Emit;
 }
 
+const END_LOOKS = 10;
+const END_LOOK_MS = 50;
+
 /**
  * Which containers run, known from the engine's events, so that a re-acquire need not ask. A list closes the gap
  * whenever the stream is opened; while there is no stream, nothing is known. Whatever an event says of a container,
@@ -28,6 +31,7 @@ export class Liveness {
   readonly #running = new Map<ContainerId, string>();
   /** The number of each container's last event. */
   readonly #lastEvent = new Map<ContainerId, number>();
+  readonly #exitCodes = new Map<ContainerId, number>();
   #events = 0;
   #current = false;
   #broken = new AbortController();
@@ -108,7 +112,10 @@ export class Liveness {
     this.#running.delete(container);
     if (kind === 'started' || kind === 'renamed') this.#options.tasks.add(this.#look(container));
     if (kind === 'ended' || kind === 'removed') this.#ended(container, exitCode);
-    if (kind === 'removed') this.#lastEvent.delete(container);
+    if (kind === 'removed') {
+      this.#lastEvent.delete(container);
+      this.#exitCodes.delete(container);
+    }
   }
 
   /** An event says neither the port nor, after a rename, whether it runs. */
@@ -124,16 +131,27 @@ export class Liveness {
     if (url !== null && (this.#lastEvent.get(container.id) ?? 0) <= asOf) this.#running.set(container.id, url);
   }
 
-  #ended(container: ContainerId, exitCode: number | null): void {
-    const { tracked, endings, tasks, emit } = this.#options;
+  #ended(container: ContainerId, told: number | null): void {
+    const { tracked, tasks, emit } = this.#options;
+    const exitCode = told ?? this.#exitCodes.get(container) ?? null;
+    if (exitCode !== null) this.#exitCodes.set(container, exitCode);
     const id = tracked.sandboxOf(container);
     if (id === null) return;
     tasks.add(
-      endings.note(id, container, exitCode).catch((error: unknown) => {
+      this.#noteEnd(id, container, exitCode).catch((error: unknown) => {
         const code = error instanceof BrokerError ? error.code : null;
         emit({ type: 'loop-failed', loop: 'liveness', code, message: messageOf(error), again: false });
       }),
     );
+  }
+
+  /** An engine tells of an end a moment before its list shows it. */
+  async #noteEnd(id: SandboxId, container: ContainerId, exitCode: number | null): Promise<void> {
+    const { endings, clock } = this.#options;
+    for (let looks = 1; looks <= END_LOOKS; looks += 1) {
+      if (await endings.note(id, container, exitCode)) return;
+      await clock.pause(END_LOOK_MS);
+    }
   }
 
   #break(reason: unknown): void {
@@ -144,6 +162,7 @@ export class Liveness {
     this.#current = false;
     this.#running.clear();
     this.#lastEvent.clear();
+    this.#exitCodes.clear();
     this.#events = 0;
   }
 }

@@ -94,7 +94,8 @@ export class Reconciler {
         case 'adopt':
           return await this.#adopt(step.id, step.container, engine);
         case 'end':
-          return await endings.note(step.id, step.container); // looked at once more: the list may be older than the container
+          await endings.note(step.id, step.container); // looked at once more: the list may be older than the container
+          return;
         case 'finish': {
           if (step.container !== null && !backoff.mayTry(step.container, clock.monotonic())) return;
           const claim = await store.claim(step.id, step.fence, { kind: 'expired', container: step.container });

@@ -6,7 +6,7 @@ import { eventually } from '../support/docker.ts';
 import { acquired, answers, type Fleet, LEASE_MS, SLACK_MS, timeOf, useFleets, watch } from '../support/fleet.ts';
 
 const { openFleet } = useFleets();
-const HOLD_MS = 6_000;
+const HOLD_MS = 5_000;
 const IDLE_MS = 1_000;
 
 let fleet: Fleet;
@@ -50,10 +50,14 @@ for (const first of ['the owner', 'a peer'] as const) {
   test(`[T-06] the store loses everything, and ${first} wakes first: nothing that is held is removed (real)`, async () => {
     const held = await acquired(a, person(`held, ${first}`));
     const container = await fleet.containerOf(held.id);
-    for (const { signal } of [a, b].map((replica) => ({ signal: () => replica.signal('SIGSTOP') }))) signal();
+    for (const replica of [a, b]) replica.signal('SIGSTOP');
     await fleet.ask((redis) => redis.flushall());
     const [early, late] = first === 'the owner' ? [a, b] : [b, a];
     early.signal('SIGCONT');
+    // Back in the store without its holder having said anything, and its reaper had time to look.
+    await eventually(async () => (await fleet.record(held.id)).state === 'ready', LEASE_MS + 2 * SLACK_MS);
+    await watch(early, 2 * IDLE_MS);
+    expect(removals(held.id, early)).toEqual([]);
     await revived(early.api, held);
     late.signal('SIGCONT');
     await revived(late.api, held);
@@ -65,9 +69,9 @@ for (const first of ['the owner', 'a peer'] as const) {
 }
 
 test('[T-06] the store comes back with an older copy: nothing that is held is removed, and what was destroyed stays away (real)', async () => {
-  const before = await acquired(a, person('before'));
+  const early = await acquired(a, person('before'));
   const destroyed = await acquired(a, person('destroyed'));
-  await a.api.release(before);
+  await a.api.release(early);
   await fleet.ask((redis) => redis.save());
   // The copy knows the first as idle and the second not at all; both are held, by holds that are not in it.
   const held = await acquired(b, person('before'));
@@ -76,10 +80,18 @@ test('[T-06] the store comes back with an older copy: nothing that is held is re
   expect((await a.api.destroy(destroyed.id)).status).toBe(204);
   const containers = await Promise.all([held, newer].map(({ id }) => fleet.containersOf(id)));
 
+  // Who knows better wakes last: until then the copy is all there is, and its holders say nothing yet.
+  b.signal('SIGSTOP');
+  const adoptions = (): number => a.events('adopted').filter(({ sandbox }) => sandbox === held.id).length;
+  const before = adoptions();
   await fleet.redis.stop();
   await fleet.redis.start();
   expect((await fleet.record(held.id)).owner).not.toBe(held.owner);
-  await Promise.all([revived(a.api, held), revived(b.api, newer)]);
+  await eventually(async () => adoptions() > before, LEASE_MS + 2 * SLACK_MS);
+  await watch(a, 2 * IDLE_MS);
+  expect(removals(held.id, a)).toEqual([]);
+  await Promise.all([held, newer].map((one) => revived(a.api, one)));
+  b.signal('SIGCONT');
   await goOn(a, [held, newer], HOLD_MS + IDLE_MS);
   for (const [n, { id, url }] of [held, newer].entries()) {
     expect(removals(id, a, b)).toEqual([]);

@@ -101,10 +101,15 @@ export class EngineProxy implements AsyncDisposable {
     return this.requests.filter((line) => match.test(line)).length;
   }
 
+  /** Breaks every connection there is, with whatever is under way on it. New ones are taken. */
+  cutAll(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#rules.clear();
     const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const socket of this.#sockets) socket.destroy();
+    this.cutAll();
     await closed;
     await rm(this.#folder, { recursive: true, force: true });
   }
