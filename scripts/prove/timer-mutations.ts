@@ -54,8 +54,12 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
     ['an interruption keeps what is no question of owners', "if (suspicion === 'unowned') this.#seen.delete(container);", 'if (suspicion) this.#seen.delete(container);'],
   ]),
   ...rulesOf('src/lifecycle/endings.ts', LIFECYCLE, [
-    ['an end is looked at once more', "if (seen.kind !== 'gone' && seen.kind !== 'stopped') return;", ''],
+    ['an end is looked at once more', "if (seen.kind !== 'gone' && seen.kind !== 'stopped') return false;", ''],
     ['what has ended is not renewed', 'if (mine?.record.container === container) tracked.forget(id, mine.record.fence);', ''],
+  ]),
+  ...rulesOf('src/lifecycle/liveness.ts', LIFECYCLE, [
+    ['an end that the list does not show yet is looked at again', 'await clock.pause(END_LOOK_MS);', 'return;'],
+    ['an exit code that was told is kept for the removal', 'told ?? this.#exitCodes.get(container) ?? null', 'told'],
   ]),
   ...rulesOf('src/lifecycle/eviction.ts', CAPACITY, [
     ['what goes is what was unheld longest', 'found.sort((a, b) => a.since - b.since)', 'found.sort((a, b) => b.since - a.since)'],

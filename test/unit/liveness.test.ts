@@ -189,7 +189,12 @@ test('[R-18] the exit code of a container that is removed at once is told', asyn
   const a = world.replica('a');
   await follow(world, a);
   handedOut(await a.take('u'));
-  world.engine.vanish(world.engine.containers[0]!.id);
+  await world.clock.settle();
+  const container = world.engine.containers[0]!;
+  world.engine.tell(container, 'ended', 137);
+  await world.clock.settle(); // looked at, and not seen to have ended yet
+  container.state = 'exited';
+  world.engine.vanish(container.id);
   await world.clock.settle();
   expect(world.record('u')?.previous).toMatchObject({ exitCode: 137 });
 });
