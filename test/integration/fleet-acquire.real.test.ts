@@ -30,7 +30,7 @@ beforeAll(async () => {
   fleet = await openFleet({ settings, redis: DURABLE });
   [a, b] = await Promise.all([fleet.joinThroughProxy(), fleet.joinThroughProxy()]);
 });
-afterAll(() => fleet[Symbol.asyncDispose]());
+afterAll(() => fleet?.[Symbol.asyncDispose]());
 
 /** How many calls were about this sandbox or its container. */
 const calls = ({ proxy }: Proxied, ...about: readonly string[]): number =>

@@ -22,7 +22,7 @@ beforeAll(async () => {
   fleet = await openFleet({ settings });
   [a, b] = await Promise.all([fleet.join(), fleet.join()]);
 });
-afterAll(() => fleet[Symbol.asyncDispose]());
+afterAll(() => fleet?.[Symbol.asyncDispose]());
 
 /** A holder is heard again: as often as it takes until the record is back. */
 const revived = (api: BrokerClient, { id, holdId }: AcquiredBody): Promise<unknown> =>

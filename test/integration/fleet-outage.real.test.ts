@@ -30,7 +30,7 @@ beforeAll(async () => {
   fleet = await openFleet({ settings: { idle: { timeout: '3s' } }, redis: DURABLE });
   [a, b] = await Promise.all([fleet.joinThroughProxy(), fleet.joinThroughProxy()]);
 });
-afterAll(() => fleet[Symbol.asyncDispose]());
+afterAll(() => fleet?.[Symbol.asyncDispose]());
 
 /** An acquire that is at the start of its container when the store is killed; resolves once it was refused. */
 async function refusedBetweenTakeAndActivate(who: string): Promise<{ id: string; container: string }> {

@@ -26,7 +26,7 @@ beforeAll(async () => {
   fleet = await openFleet({ settings: generation('1'), redis: DURABLE });
   [a, b] = await Promise.all([fleet.join(), fleet.join()]);
 });
-afterAll(() => fleet[Symbol.asyncDispose]());
+afterAll(() => fleet?.[Symbol.asyncDispose]());
 
 async function generationOf(container: string): Promise<string | undefined> {
   const { Config } = await docker.getContainer(container).inspect();

@@ -1,5 +1,4 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import Docker from 'dockerode';
 import type { Clock } from '../../src/domain/timing.ts';
@@ -7,7 +6,7 @@ import type { DockerConnection } from '../../src/runtime/docker-daemon.ts';
 import type { DockerRuntimeOptions } from '../../src/runtime/docker-options.ts';
 import { DockerRuntime } from '../../src/runtime/docker-runtime.ts';
 import { LABEL } from '../../src/runtime/labels.ts';
-import { type TarEntry, tarOf } from './tar.ts';
+import { onlyFileOf, type TarEntry, tarOf } from './tar.ts';
 
 /** The engine of DOCKER_HOST, or the one that is usually there. */
 export function dockerConnection(): DockerConnection {
@@ -64,10 +63,23 @@ export interface TinyImage extends AsyncDisposable {
   readonly name: string;
 }
 
+/** The static busybox of the project's own sandbox image, so that the machine itself needs none. */
+async function busyboxOf(docker: Docker): Promise<Buffer> {
+  const container = await docker.createContainer({ Image: 'sandbox-broker/sandbox:local' });
+  try {
+    const archive = await container.getArchive({ path: '/usr/bin/busybox' });
+    const chunks: Buffer[] = [];
+    for await (const chunk of archive as unknown as AsyncIterable<Buffer>) chunks.push(chunk);
+    return onlyFileOf(Buffer.concat(chunks));
+  } finally {
+    await container.remove({ force: true });
+  }
+}
+
 /** An image of busybox and little else, imported through the API; removed when disposed. */
 export async function buildTinyImage(more: readonly TarEntry[] = []): Promise<TinyImage> {
   const docker = dockerClient();
-  const busybox = await readFile(process.env.BUSYBOX ?? '/bin/busybox');
+  const busybox = await busyboxOf(docker);
   const tar = tarOf([
     { path: 'bin/busybox', content: busybox, mode: 0o755 },
     { path: 'bin/sh', link: '/bin/busybox' },

@@ -34,17 +34,13 @@ export interface FleetOptions {
   readonly redis?: readonly string[];
 }
 
-export interface Shown {
-  readonly id: string;
-  readonly name: string;
-  readonly state: string;
-}
-
 /** A replica that reaches the engine through a proxy of its own. */
 export interface Proxied {
   readonly replica: BrokerProcess;
   readonly proxy: EngineProxy;
 }
+
+type FleetParts = Pick<Fleet, 'deployment' | 'redis' | 'image'> & { start(settings: Tree): Promise<BrokerProcess> };
 
 /** Several replicas share one Redis server of their own and the real engine. */
 export class Fleet implements AsyncDisposable {
@@ -58,17 +54,12 @@ export class Fleet implements AsyncDisposable {
   readonly #proxies: EngineProxy[] = [];
   readonly #docker = dockerClient();
 
-  constructor(about: {
-    readonly deployment: string;
-    readonly redis: RedisServer;
-    readonly image: string;
-    readonly start: (settings: Tree) => Promise<BrokerProcess>;
-  }) {
-    this.deployment = about.deployment;
-    this.redis = about.redis;
-    this.image = about.image;
-    this.#start = about.start;
-    this.#keys = new RedisKeys('sandbox-broker', about.deployment);
+  constructor({ deployment, redis, image, start }: FleetParts) {
+    this.deployment = deployment;
+    this.redis = redis;
+    this.image = image;
+    this.#start = start;
+    this.#keys = new RedisKeys('sandbox-broker', deployment);
   }
 
   /** A further replica that listens. */
@@ -96,7 +87,7 @@ export class Fleet implements AsyncDisposable {
   }
 
   /** All containers of the deployment, whatever their names and states. */
-  async containers(): Promise<Shown[]> {
+  async containers(): Promise<{ readonly id: string; readonly name: string; readonly state: string }[]> {
     const filters = { label: [`${LABEL.deployment}=${this.deployment}`] };
     const entries = await this.#docker.listContainers({ all: true, filters });
     return entries.map(({ Id, Names, State }) => ({ id: Id, name: (Names[0] ?? '').slice(1), state: State }));
@@ -157,7 +148,7 @@ export function useFleets(): { readonly openFleet: (options?: FleetOptions) => P
     tiny = await buildTinyImage();
   });
   afterAll(async () => {
-    await tiny[Symbol.asyncDispose]();
+    await tiny?.[Symbol.asyncDispose]();
     const left = servers.filter(({ pid }) => isAlive(pid)).map(({ pid }) => `redis-server ${pid}`);
     for (const { server } of servers) await server[Symbol.asyncDispose]();
     expect(left).toEqual([]);

@@ -37,3 +37,9 @@ function header(entry: TarEntry, size: number): Buffer {
 function octal(value: number, digits: number): string {
   return value.toString(8).padStart(digits, '0');
 }
+
+/** The content of the file that an archive of one file holds. */
+export function onlyFileOf(tar: Buffer): Buffer {
+  const size = Number.parseInt(tar.toString('latin1', 124, 136), 8);
+  return tar.subarray(512, 512 + size);
+}
