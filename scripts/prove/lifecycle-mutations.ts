@@ -72,6 +72,7 @@ export const LIFECYCLE_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/lifecycle/turns.ts', LIFECYCLE, [
     ['one acquire of an id at a time', '      await ahead?.result.catch(() => undefined);\n', ''],
     ['the table of turns empties', 'if (this.#last.get(id) === place) this.#last.delete(id);', ''],
+    ['one that ends leaves the place of those behind it', 'if (this.#last.get(id) === place) this', 'this'],
     ['whoever gave up before its turn takes nothing', 'if (ahead !== undefined && gaveUp.aborted) return null;', ''],
   ]),
   ...rulesOf('src/service/handouts.ts', LIFECYCLE, [

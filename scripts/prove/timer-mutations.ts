@@ -45,6 +45,7 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
     ['a pass that saw half starts the wait anew', 'sightings.interrupted();', ';'],
     ['a foreign name is reported once', 'if (this.#reported.has(id)) return;', ''],
     ['a refused claim removes nothing (expired)', "if (claim !== 'refused') teardown.begin(claim, 'expired');", "teardown.begin(claim as never, 'expired');"],
+    ['a stray whose removal failed is tried again later', 'if (backoff.mayTry(step.container, clock.monotonic())) teardown.beginStray', 'teardown.beginStray'],
     ['what is adopted is not handed out', 'tracked.remember(record, sentAt, false);', 'tracked.remember(record, sentAt, true);'],
   ]),
   ...rulesOf('src/lifecycle/sightings.ts', LIFECYCLE, [

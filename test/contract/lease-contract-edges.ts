@@ -105,5 +105,18 @@ export function leaseEdges(name: string, makeHarness: MakeHarness): void {
       await s.expire(2 * HOUR);
       expect(await s.state()).toBe('starting');
     });
+
+    rule('[L-31] a start is nothing to be replaced', async (s) => {
+      const { fence } = await s.starting();
+      expect(await s.expectUnchanged(() => s.a.claim(ID, fence, { kind: 'replace' }))).toBe('refused');
+    });
+
+    rule('[L-11] an unsettled one gets a new fence, also from its owner', async (s) => {
+      const { fence } = await s.starting();
+      await s.a.activate(s.activation(fence, true));
+      const claim = await s.a.claim(ID, fence, { kind: 'unsettled', container: C1 });
+      expect(claim).toMatchObject({ container: C1 });
+      expect((await s.record()).fence).toBeGreaterThan(fence);
+    });
   });
 }

@@ -48,7 +48,17 @@ test('[R-22] names say what their containers are for; any other name is none of 
   expect(roleOf(condemnedName('sandbox', ID, C1))).toEqual({ kind: 'condemned', id: ID });
   expect(roleOf(spareName('sandbox', 'x1'))).toEqual({ kind: 'spare' });
   const names = [
-    ...[ID, 'sandbox', `sandbox${ID}`, `other-${ID}`, `sandbox-${ID}x`, `sandbox-x${ID}`, 'sandbox-spare', 'sandbox-'],
+    ...[
+      ID,
+      'sandbox',
+      `sandbox${ID}`,
+      `other-${ID}`,
+      `sandbux-${ID}`,
+      `sandbox-${ID}x`,
+      `sandbox-x${ID}`,
+      'sandbox-spare',
+      'sandbox-',
+    ],
     ...[`sandbox-condemned-${ID}`, `sandbox-condemned-${ID}-${SHORT}-x`, `sandbox-condemned-x-${SHORT}`],
     ...[
       `sandbox-condemned-${ID}-${C1.slice(0, 11)}`,

@@ -186,3 +186,29 @@ test('[L-30] an end that is told while the sandbox was started anew leaves the n
   await noted;
   expect(a.tracked.size).toBe(1);
 });
+
+test('[T-11] a stray whose removal failed is tried again after a pause, not at each pass', async () => {
+  const world = new World();
+  const a = world.replica('a');
+  handedOut(await a.take('u'));
+  const [container] = world.engine.containers;
+  world.engine.kill(container!.id);
+  world.database.remove(world.idOf('u'));
+  a.points.break('remove', () => new Error('no answer'));
+  const passes = async (count: number): Promise<void> => {
+    for (let pass = 0; pass < count; pass += 1) {
+      await a.reconciler.pass();
+      await a.tasks.drained(60_000);
+    }
+  };
+  await passes(1);
+  await world.clock.advance(LEASE_MS);
+  await passes(2); // removed in vain, and seen condemned
+  await world.clock.advance(LEASE_MS);
+  await passes(3);
+  expect(a.points.count('remove')).toBe(2);
+  a.points.repair('remove');
+  await world.clock.advance(2 * LEASE_MS);
+  await passes(1);
+  expect(world.engine.containers).toEqual([]);
+});

@@ -93,6 +93,8 @@ test('[L-26] of too many the first to run out goes, of equals the oldest, never 
   expect(goneOf(full(() => NOW + 1_000))).toEqual([10]);
   const backwards = full(() => NOW + 1_000);
   expect(goneOf({ ...backwards, holds: new Map([...backwards.holds].reverse()) })).toEqual([10]);
+  const falling = full((n) => NOW + 1_000 - n);
+  expect(goneOf({ ...falling, holds: new Map([...falling.holds].reverse()) })).toEqual([10 + MAX_HOLDS - 1]);
   const roomy = withHold(
     full((n) => NOW + n),
     1 as HoldId,

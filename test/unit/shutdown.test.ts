@@ -103,3 +103,19 @@ test('[T-02] a reaper claims nothing that is held, starting, or idle for too sho
   expect(a.storePoints.count('claim')).toBe(0);
   create.release();
 });
+
+test.for(['ready', 'found', 'restarted'] as const)(
+  '[S-02] with "destroy" what was adopted and handed out since goes as well: %s',
+  async (how) => {
+    const world = new World();
+    const [a, b] = [world.replica('a', { peers: false }), world.replica('b')];
+    handedOut(await b.take('u'));
+    world.database.remove(world.idOf('u'));
+    if (how !== 'found') await a.reconciler.pass(); // adopted
+    if (how === 'restarted') world.engine.kill(world.engine.containers[0]!.id);
+    handedOut(await a.take('u'));
+    await a.tasks.drained(60_000);
+    await a.shutdown.destroy();
+    expect(states(world)).toEqual([]);
+  },
+);

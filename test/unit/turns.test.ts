@@ -86,3 +86,20 @@ test('those that come later hear the latest reason', async () => {
   slow(UNSETTLED);
   expect(await turns.enter(ID, patient(), two.run).slow).toBe(UNSETTLED);
 });
+
+test('one that ends does not let later ones pass those that stand before them', async () => {
+  const turns = new Turns();
+  const [one, two, three] = [work(), work(), work()];
+  const first = turns.enter(ID, patient(), one.run);
+  const second = turns.enter(ID, patient(), two.run);
+  one.end('first');
+  await first.result;
+  await settled();
+  const third = turns.enter(ID, patient(), three.run);
+  await settled();
+  expect([second.begun, third.begun]).toEqual([true, false]);
+  two.end('second');
+  await second.result;
+  await settled();
+  expect(third.begun).toBe(true);
+});
