@@ -133,12 +133,18 @@ test('[T-17] what a verified record does not name goes after two sightings a lea
   expect(await fleet.record(id)).toMatchObject({ container: named, verified: '1' });
   // Out of the way; by its id it is known.
   await docker.getContainer(named).rename({ name: `${fleet.deployment}-aside` });
-  const condemned = await stray(who);
+  const since = new Map<string, number>(); // no sighting is earlier than the container
+  const made = async (): Promise<string> => {
+    const before = Date.now();
+    const container = await stray(who);
+    since.set(container, before);
+    return container;
+  };
+  const condemned = await made();
   await docker.getContainer(condemned).rename({
     name: condemnedName(fleet.deployment, asSandboxId(id), asContainerId(condemned)),
   });
-  const impostor = await stray(who);
-  const since = Date.now();
+  const impostor = await made();
   const ours = async (): Promise<string[]> => (await fleet.containersOf(id)).sort();
   expect(await ours()).toEqual([condemned, impostor].sort());
   await eventually(async () => (await ours()).length === 0, 20_000);
@@ -149,7 +155,7 @@ test('[T-17] what a verified record does not name goes after two sightings a lea
       return own.length > 0 && own;
     });
     expect(new Set(removed.map(({ reason }) => reason))).toEqual(new Set(['stray']));
-    for (const { time } of removed) expect(Date.parse(time) - since).toBeGreaterThanOrEqual(LEASE_MS);
+    for (const { time } of removed) expect(Date.parse(time) - since.get(container)!).toBeGreaterThanOrEqual(LEASE_MS);
   }
   expect((await docker.getContainer(named).inspect()).State.Running).toBe(true);
 
