@@ -7,7 +7,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'test/unit/{domain-text,memory-database,record-fields,sandbox-record,leases-options,runtime-list}.test.ts',
   ],
   lifecycle: [
-    'test/unit/{acquire*,admission*,background-*,capacity*,destroy,eviction,engine,failed-starts,images,liveness,reconcile-plan}.test.ts',
+    'test/unit/{acquire*,admission*,background-*,capacity*,destroy,eviction,engine,failed-starts,images,liveness*,reconcile-plan}.test.ts',
     'test/unit/{reconciler,renewal,shutdown,sightings,starts,teardown,timers,tracked,turns}.test.ts',
   ],
 };
