@@ -1,6 +1,6 @@
-import { BrokerError, hasCode } from '../domain/errors.ts';
+import { BrokerError } from '../domain/errors.ts';
 import type { ContainerId, SandboxId } from '../domain/ids.ts';
-import { isAbsent, isExpired, type LeaseRecord } from '../domain/sandbox.ts';
+import { isExpired, type LeaseRecord } from '../domain/sandbox.ts';
 import type { Clock } from '../domain/timing.ts';
 import type { LeaseStore } from '../leases/lease-store.ts';
 import type { ContainerRuntime } from '../runtime/container-runtime.ts';
@@ -68,13 +68,9 @@ export class Destroy {
 
   /** The record, null where there is none. One that cannot be read is treated as none: destroying clears it. */
   async #record(id: SandboxId): Promise<(LeaseRecord & { readonly now: number }) | null> {
-    const seen = await this.#options.store.read(id).catch((error: unknown) => {
-      if (hasCode(error, 'record_unreadable')) return null;
-      throw error;
-    });
-    if (seen === null || seen.kind !== 'record') return null;
-    const { record, now } = seen;
-    return record.state === 'gone' || isAbsent(record, now) ? null : { ...record, now };
+    const seen = await this.#options.store.read(id);
+    if (seen.kind !== 'record' || seen.record.state === 'gone') return null;
+    return { ...seen.record, now: seen.now };
   }
 
   async #underTheName(id: SandboxId): Promise<ContainerId | null> {
