@@ -32,7 +32,6 @@ export interface BrokerOptions {
 const RETRY_MS = 1_000;
 /** The part of the drain time that is kept for the sandboxes, once no caller is waited for any more. */
 const SANDBOXES_SHARE = 0.4;
-const SPARES_WARNING = 'this version keeps no spares: profiles.<name>.spares has no effect';
 const MEMORY_WARNING = 'the memory store cannot see peers: run one replica only, or share a Redis (store.url)';
 
 /** One replica. The only place that knows every room. */
@@ -61,9 +60,6 @@ export class Broker {
       emit: logEvents(logger),
     });
     if (!opened.store.seesPeers) logger.warn(MEMORY_WARNING);
-    for (const { name, spares } of config.profiles.values()) {
-      if (spares > 0) logger.warn({ profile: name, spares }, SPARES_WARNING);
-    }
     const parts = build(this.#options, opened, this.#drained.signal);
     this.#parts = parts;
     await parts.app.listen({ host, port }).catch((error: unknown) => {
@@ -138,7 +134,9 @@ function build(
   const store = instrument(opened.store, now, metrics.storeCall);
   const docker = new DockerRuntime({ ...dockerConfig(config), profiles, clock, newId, emit });
   const runtime = instrument(docker, now, metrics.engineCall);
-  const lifecycle = assembleLifecycle({ store, runtime, settings: lifecycleSettings(config), clock, random, emit });
+  const specs = new Map([...profiles].map(([name, profile]) => [name, { profile, spec: specHash(profile) }]));
+  const settings = { ...lifecycleSettings(config), profiles: specs };
+  const lifecycle = assembleLifecycle({ store, runtime, settings, clock, random, emit });
   const {
     tasks,
     tracked,
@@ -153,13 +151,17 @@ function build(
     reaper,
     reconciler,
     shutdown,
+    spares,
   } = lifecycle;
   const readiness: Readiness = new Readiness({ store, engine, images, emit });
 
   const loop = (name: string, intervalMs: number, first: First, pass: (stopping: AbortSignal) => Promise<void>) =>
     new BackgroundLoop({ name, intervalMs, retryMs: RETRY_MS, first, pass, clock, random, emit });
   const { intervalMs } = config.reconcile;
-  const renewing = loop('renewal', config.lease.renewIntervalMs, 'jittered', () => renewal.pass());
+  const renewing = loop('renewal', config.lease.renewIntervalMs, 'jittered', async () => {
+    await renewal.pass();
+    await spares.stay();
+  });
   const preparing = loop('images', intervalMs, 'at once', () => readiness.noting('images', images.pass()));
   const reconciling = loop('reconcile', intervalMs, 'at once', async () => {
     await readiness.noting('reconcile', reconciler.pass());
@@ -169,24 +171,24 @@ function build(
     ...{ name: 'liveness', intervalMs: RETRY_MS, first: 'at once', clock, random, emit },
     pass: (stopping) => liveness.follow(stopping),
   });
+  const refilling = loop('spares', intervalMs, 'jittered', (stopping) => spares.pass(stopping));
   const loops = [
     reconciling,
     following,
+    refilling,
     ...(idleMs > 0 ? [loop('idle', config.idle.checkIntervalMs, 'jittered', (stopping) => reaper.pass(stopping))] : []),
   ];
 
-  const specs = new Map([...profiles].map(([name, profile]) => [name, { profile, spec: specHash(profile) }]));
   const { waitMs } = config.acquire;
   const common = { store, tasks, clock, emit, idleMs };
   const handouts = new Handouts({ ...common, acquire, turns, deployment, profiles: specs, waitMs, drained });
-  const spares = Object.fromEntries([...profiles].map(([name, profile]) => [name, profile.spares]));
   const about = {
     owner: store.owner,
     deployment,
     version,
     store: config.store.type,
     maxSandboxes: capacity.max,
-    spares,
+    spares: new Map([...profiles].map(([name, profile]) => [name, profile.spares])),
   };
   const destroyWaitMs = config.runtime.docker.timeoutMs;
   const waiting = (): number => admission.waiting;
@@ -196,7 +198,7 @@ function build(
   return { app, opened, runtime, readiness, tasks, shutdown, renewing, preparing, loops };
 }
 
-function lifecycleSettings({ lease, holds, idle, reconcile, acquire, capacity, profiles }: BrokerConfig) {
+function lifecycleSettings({ lease, holds, idle, reconcile, acquire, capacity }: BrokerConfig) {
   return {
     leaseMs: lease.durationMs,
     holdTtlMs: holds.ttlMs,
@@ -205,7 +207,6 @@ function lifecycleSettings({ lease, holds, idle, reconcile, acquire, capacity, p
     startTimeoutMs: acquire.startTimeoutMs,
     parallelStarts: acquire.parallelStarts,
     capacity,
-    profiles,
   };
 }
 

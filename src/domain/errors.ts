@@ -64,6 +64,11 @@ export function hasCode(error: unknown, ...codes: readonly ErrorCode[]): error i
   return error instanceof BrokerError && codes.includes(error.code);
 }
 
+/** Null for what is none of the broker's errors. */
+export function codeOf(error: unknown): ErrorCode | null {
+  return error instanceof BrokerError ? error.code : null;
+}
+
 /** What to print of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -15,7 +15,8 @@ export type RemovalReason =
   | 'stray'
   | 'unsettled'
   | 'shutdown'
-  | 'replaced';
+  | 'replaced'
+  | 'spare';
 
 interface About {
   readonly sandbox: SandboxId;
@@ -53,6 +54,13 @@ export type BrokerEvent =
   | ({ readonly type: 'lease-lost' } & About)
   | ({ readonly type: 'lease-reasserted' } & About)
   | ({ readonly type: 'record-unreadable'; readonly message: string } & About)
+  | { readonly type: 'spare-added'; readonly profile: string; readonly container: ContainerId }
+  | {
+      readonly type: 'spare-failed';
+      readonly profile: string;
+      readonly code: ErrorCode | null;
+      readonly message: string;
+    }
   | { readonly type: 'foreign-name'; readonly container: ContainerId; readonly name: string }
   | { readonly type: 'renewal-pass'; readonly renewed: number; readonly durationMs: number }
   | {

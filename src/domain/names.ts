@@ -25,6 +25,11 @@ export function spareName(prefix: string, random: string): string {
   return `${prefix}-spare-${random}`;
 }
 
+/** What stands for an identity in the name of a spare on its way out: it has none. */
+export function spareId(container: ContainerId): SandboxId {
+  return asSandboxId(container.slice(0, 32));
+}
+
 /** Reads a container's name. A name that is none of ours is `foreign`, whatever its labels say. */
 export function parseContainerName(prefix: string, name: string, container: ContainerId): ContainerRole {
   if (!name.startsWith(`${prefix}-`)) return { kind: 'foreign' };

@@ -13,6 +13,7 @@ import type {
   RenewReply,
   Snapshot,
   Spare,
+  SparePool,
   StartReply,
   TakeReply,
   TakeRequest,
@@ -127,11 +128,28 @@ export interface LeaseStore {
   /** My leases among these end now, `starting` ones too: a peer may adopt or take them at once. Idempotent. */
   handover(ids: readonly SandboxId[]): Promise<void>;
 
-  /** Puts a started, ready container at the disposal of whoever comes next. Idempotent by container. */
+  /**
+   * Puts a started, ready container at the disposal of whoever comes next. Idempotent by container; one that was claimed
+   * or retired within the last hour is not added again.
+   */
   addSpare(spare: Spare): Promise<void>;
 
-  /** My `starting` of this fence takes a spare of this profile and spec out of the pool; null: there is none. */
+  /**
+   * My `starting` of this fence takes the oldest spare of this profile and spec out of the pool, and names its container:
+   * a start that goes no further leaves it as residue. Null: there is none.
+   */
   claimSpare(id: SandboxId, fence: Fence, profile: string, spec: string): Promise<Spare | null | 'moved'>;
+
+  /** Nobody can claim this spare any more: it is about to be removed. False: a start has claimed it. Idempotent. */
+  retireSpare(container: ContainerId): Promise<boolean>;
+
+  /** The spares that can be claimed. */
+  pool(): Promise<SparePool>;
+
+  /** True: this replica, and no other, refills the pool, for a lease from now. Idempotent: asking again prolongs it. */
+  tendSpares(): Promise<boolean>;
+  /** A peer may tend the pool at once. Idempotent. */
+  leaveSpares(): Promise<void>;
 
   /** Never changes anything. Tombstones are returned too, for as long as they tell why. */
   read(id: SandboxId): Promise<Snapshot>;

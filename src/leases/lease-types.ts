@@ -128,11 +128,19 @@ export interface ReassertRequest extends FoundContainer {
 
 export interface Spare {
   readonly container: ContainerId;
+  /** The name that it was made under, and that it loses when it is dedicated or condemned. */
+  readonly name: string;
   readonly engine: EngineMark;
   readonly url: string;
   readonly profile: string;
   readonly spec: string;
   readonly createdAt: number;
+}
+
+export interface SparePool {
+  readonly spares: readonly Spare[];
+  /** How many sandboxes count against the fleet's limit. */
+  readonly sandboxes: number;
 }
 
 /** One record as it was at `now` of the store's clock. */

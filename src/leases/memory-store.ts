@@ -129,10 +129,33 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async claimSpare(id: SandboxId, fence: Fence, profile: string, spec: string) {
     const { spares } = this.#database;
-    const claimSpare: Transition<void, Spare | null | 'moved'> = (stored, at) => ({
-      reply: isMine(stored, at, 'starting', fence) ? spares.claim(profile, spec, at.now) : 'moved',
-    });
+    const claimSpare: Transition<void, Spare | null | 'moved'> = (stored, at) => {
+      if (!isMine(stored, at, 'starting', fence)) return { reply: 'moved' };
+      const reply = spares.claim(profile, spec, at.now);
+      return reply === null ? { reply } : { reply, record: { ...stored, container: reply.container } };
+    };
     return this.#step(id, claimSpare, undefined);
+  }
+
+  async retireSpare(container: ContainerId): Promise<boolean> {
+    this.#assertOpen();
+    return this.#database.spares.retire(container, this.#database.now());
+  }
+
+  async pool() {
+    this.#assertOpen();
+    return { spares: this.#database.spares.waiting, sandboxes: this.#database.usage('').fleet };
+  }
+
+  async tendSpares(): Promise<boolean> {
+    this.#assertOpen();
+    const { spares, policy } = this.#database;
+    return spares.tend(this.owner, this.#database.now(), policy.leaseMs);
+  }
+
+  async leaveSpares(): Promise<void> {
+    this.#assertOpen();
+    this.#database.spares.leave(this.owner);
   }
 
   async read(id: SandboxId): Promise<Snapshot> {

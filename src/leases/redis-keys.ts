@@ -11,8 +11,9 @@ export class RedisKeys {
   readonly life: string;
   readonly index: string;
   readonly engine: string;
-  /** The pool, the spares in it, and those that were claimed. */
+  /** The pool, the spares in it, and those that were taken out. */
   readonly spares: readonly string[];
+  readonly spareTender: string;
   readonly #prefix: string;
 
   constructor(keyPrefix: string, deployment: string) {
@@ -21,7 +22,8 @@ export class RedisKeys {
     this.life = key('life');
     this.index = key('index');
     this.engine = key('engine');
-    this.spares = [key('pool'), key('spares'), key('claimed-spares')];
+    this.spares = [key('pool'), key('spares'), key('taken-spares')];
+    this.spareTender = key('spare-tender');
     this.common = [this.life, key('fence'), this.index, key('counted'), key('users'), key('tombstones')];
   }
 

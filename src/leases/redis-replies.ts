@@ -1,6 +1,6 @@
 import { asEngineMark, asLife, type Fence, formatFence, type SandboxId } from '../domain/ids.ts';
 import type { LeaseRecord } from '../domain/sandbox.ts';
-import type { Claim, ConfirmReply, FoundContainer, Spare, StartReply, TakeReply } from './lease-store.ts';
+import type { Claim, ConfirmReply, FoundContainer, Spare, SparePool, StartReply, TakeReply } from './lease-store.ts';
 import { decodeValues, unreadable } from './record-fields.ts';
 import { identityMismatch, unreadableError } from './refusals.ts';
 import { isUnreadable } from './snapshot.ts';
@@ -82,6 +82,13 @@ export function foundArgs(found: FoundContainer): readonly string[] {
   const { container, engine, url, since, profile, userId, threadId, spec, createdAt } = found;
   const texts = [profile, userId, threadId, spec].map(textOf);
   return [container, engine, textOf(url), formatFence(since), ...texts, timeOf(createdAt)];
+}
+
+export const wordOf = (reply: unknown): string => (reply as Reply)[0];
+
+export function poolOf(reply: unknown): SparePool {
+  const [sandboxes, ...spares] = reply as [number, ...string[]];
+  return { sandboxes, spares: spares.map((spare) => JSON.parse(spare) as Spare) };
 }
 
 export const markOf = (reply: unknown) => asEngineMark((reply as string[])[0]!);

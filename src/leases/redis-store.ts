@@ -25,6 +25,7 @@ import type {
   RenewReply,
   Snapshot,
   Spare,
+  SparePool,
   TakeReply,
   TakeRequest,
 } from './lease-store.ts';
@@ -32,7 +33,7 @@ import { decodeValues, encodePrevious } from './record-fields.ts';
 import { RedisConnection } from './redis-connection.ts';
 import { poolHash, RedisKeys } from './redis-keys.ts';
 import type { RedisAddress } from './redis-options.ts';
-import { digits, fenceArg, foundArgs, markOf, RedisReply, textOf, timeOf } from './redis-replies.ts';
+import { digits, fenceArg, foundArgs, markOf, poolOf, RedisReply, textOf, timeOf, wordOf } from './redis-replies.ts';
 import type { ScriptName } from './redis-scripts.ts';
 import { identityMismatch } from './refusals.ts';
 import { snapshotOf } from './snapshot.ts';
@@ -159,8 +160,8 @@ export class RedisLeaseStore implements LeaseStore {
   }
 
   async addSpare(spare: Spare): Promise<void> {
-    const { container, engine, url, profile, spec, createdAt } = spare;
-    const text = JSON.stringify({ container, engine, url, profile, spec, createdAt });
+    const { container, name, engine, url, profile, spec, createdAt } = spare;
+    const text = JSON.stringify({ container, name, engine, url, profile, spec, createdAt });
     const place = `${poolHash(profile, spec)}:${digits(createdAt).padStart(16, '0')}:${container}`;
     await this.#run('add-spare', this.#keys.spares, [container, place, text]);
   }
@@ -168,6 +169,22 @@ export class RedisLeaseStore implements LeaseStore {
   async claimSpare(id: SandboxId, fence: Fence, profile: string, spec: string) {
     const args = [formatFence(fence), poolHash(profile, spec)];
     return (await this.#step('claim-spare', id, args, this.#keys.spares)).spare();
+  }
+
+  async retireSpare(container: ContainerId): Promise<boolean> {
+    return wordOf(await this.#run('retire-spare', this.#keys.spares, [container])) === 'retired';
+  }
+
+  async pool(): Promise<SparePool> {
+    return poolOf(await this.#run('pool', this.#keys.spares, []));
+  }
+
+  async tendSpares(): Promise<boolean> {
+    return wordOf(await this.#run('tend-spares', [this.#keys.spareTender], ['1'])) === 'mine';
+  }
+
+  async leaveSpares(): Promise<void> {
+    await this.#run('tend-spares', [this.#keys.spareTender], ['0']);
   }
 
   async read(id: SandboxId): Promise<Snapshot> {

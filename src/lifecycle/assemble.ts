@@ -1,5 +1,4 @@
 import type { Emit } from '../domain/events.ts';
-import type { Profile } from '../domain/profile.ts';
 import type { Clock, Random } from '../domain/timing.ts';
 import type { LeaseStore } from '../leases/lease-store.ts';
 import type { ContainerRuntime } from '../runtime/container-runtime.ts';
@@ -19,6 +18,8 @@ import { RemovalBackoff } from './removal-backoff.ts';
 import { Renewal } from './renewal.ts';
 import { Shutdown } from './shutdown.ts';
 import { Sightings } from './sightings.ts';
+import type { SpareKind } from './spare-plan.ts';
+import { Spares } from './spares.ts';
 import { Starter } from './starter.ts';
 import { Starts } from './starts.ts';
 import { Teardown } from './teardown.ts';
@@ -35,7 +36,7 @@ export interface LifecycleSettings {
   readonly startTimeoutMs: number;
   readonly parallelStarts: number;
   readonly capacity: { readonly max: number; readonly perUser: number; readonly waitTimeoutMs: number };
-  readonly profiles: ReadonlyMap<string, Profile>;
+  readonly profiles: ReadonlyMap<string, SpareKind>;
 }
 
 export interface LifecycleOptions {
@@ -67,6 +68,11 @@ export function assembleLifecycle({ store, runtime, settings, clock, random, emi
   const starter = new Starter({ owner: store.owner, runtime, clock, emit, parallelStarts, startTimeoutMs });
   const common = { store, runtime, engine, teardown, tracked, clock, emit };
   const starts = new Starts({ ...common, starter, failedStarts, holdTtlMs });
+  const spares = new Spares({
+    ...common,
+    ...{ starter, tasks, backoff, leaseMs, maxSandboxes: capacity.max, firstPauseMs: settings.reconcileIntervalMs },
+    kinds: [...profiles.values()],
+  });
   return {
     tasks,
     tracked,
@@ -76,12 +82,13 @@ export function assembleLifecycle({ store, runtime, settings, clock, random, emi
     endings,
     liveness,
     turns: new Turns(),
-    images: new Images({ runtime, profiles }),
+    images: new Images({ runtime, profiles: new Map([...profiles].map(([name, { profile }]) => [name, profile])) }),
     acquire: new Acquire({ ...common, admission, liveness, starts, startedAt: clock.wall() }),
     destroy: new Destroy({ ...common, patienceMs: startTimeoutMs + leaseMs }),
     renewal: new Renewal({ store, tracked, failedStarts, clock, emit }),
     reaper: new IdleReaper({ store, tracked, teardown, clock, idleMs }),
     reconciler: new Reconciler({ ...common, endings, liveness, sightings, backoff, leaseMs }),
-    shutdown: new Shutdown({ store, runtime, teardown, tracked, clock, emit }),
+    shutdown: new Shutdown({ store, runtime, teardown, tracked, spares, clock, emit }),
+    spares,
   };
 }

@@ -25,6 +25,7 @@ export class BackgroundLoop {
   readonly #options: LoopOptions;
   readonly #stopping = new AbortController();
   #wake = new AbortController();
+  #woken = false;
   #running: Promise<void> | null = null;
   #lastFailure: string | null = null;
 
@@ -37,8 +38,9 @@ export class BackgroundLoop {
     this.#running ??= this.#run();
   }
 
-  /** Ends the present pause, if there is one. */
+  /** Ends the present pause, or lets the next one be left out if a pass is under way. */
   wake(): void {
+    this.#woken = true;
     this.#wake.abort();
   }
 
@@ -84,9 +86,11 @@ export class BackgroundLoop {
   }
 
   async #pause(ms: number): Promise<void> {
-    if (this.#stopping.signal.aborted) return;
-    this.#wake = new AbortController();
-    await this.#options.clock.pause(ms, this.#wake.signal);
+    if (!this.#woken && !this.#stopping.signal.aborted) {
+      this.#wake = new AbortController();
+      await this.#options.clock.pause(ms, this.#wake.signal);
+    }
+    this.#woken = false;
   }
 }
 

@@ -1,8 +1,9 @@
-import { messageOf } from '../domain/errors.ts';
+import { codeOf, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import type { Clock } from '../domain/timing.ts';
 import type { LeaseStore } from '../leases/lease-store.ts';
 import type { ContainerRuntime } from '../runtime/container-runtime.ts';
+import type { Spares } from './spares.ts';
 import type { Teardown } from './teardown.ts';
 import type { Tracked, TrackedLeases } from './tracked.ts';
 
@@ -11,6 +12,7 @@ export interface ShutdownOptions {
   readonly runtime: Pick<ContainerRuntime, 'look'>;
   readonly teardown: Teardown;
   readonly tracked: TrackedLeases;
+  readonly spares: Pick<Spares, 'leave' | 'removeOwn'>;
   readonly clock: Clock;
   readonly emit: Emit;
 }
@@ -25,15 +27,22 @@ export class Shutdown {
 
   /** Every sandbox goes on running; a peer may adopt it at once. Rejects with `store_unavailable`. */
   async keep(): Promise<void> {
-    const { store, tracked, clock } = this.#options;
+    const { store, tracked, spares, clock } = this.#options;
     await store.handover(tracked.all(clock.monotonic()).map(({ record }) => record.id));
+    await spares.leave();
   }
 
-  /** Those that this replica started or handed out, and still owns, are removed; the others are handed over. */
+  /**
+   * Those that this replica started or handed out, and still owns, are removed, and its spares; the others are handed
+   * over.
+   */
   async destroy(): Promise<void> {
-    const { tracked, clock } = this.#options;
+    const { tracked, spares, clock, emit } = this.#options;
     const mine = tracked.all(clock.monotonic()).filter(({ handedOut }) => handedOut);
-    await Promise.all(mine.map((lease) => this.#destroyOne(lease)));
+    const removed = spares.removeOwn().catch((error: unknown) => {
+      emit({ type: 'loop-failed', loop: 'spares', code: codeOf(error), message: messageOf(error), again: false });
+    });
+    await Promise.all([removed, ...mine.map((lease) => this.#destroyOne(lease))]);
     await this.keep();
   }
 

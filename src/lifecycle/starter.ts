@@ -4,11 +4,11 @@ import type { Emit } from '../domain/events.ts';
 import type { ContainerId, Fence, OwnerId, SandboxId } from '../domain/ids.ts';
 import type { Profile } from '../domain/profile.ts';
 import type { Clock } from '../domain/timing.ts';
-import type { ContainerRuntime } from '../runtime/container-runtime.ts';
+import type { ContainerRuntime, SpareContainer } from '../runtime/container-runtime.ts';
 
 export interface StarterOptions {
   readonly owner: OwnerId;
-  readonly runtime: Pick<ContainerRuntime, 'ensureImage' | 'create' | 'start' | 'waitReady' | 'look'>;
+  readonly runtime: Pick<ContainerRuntime, 'ensureImage' | 'create' | 'createSpare' | 'start' | 'waitReady' | 'look'>;
   readonly clock: Clock;
   readonly emit: Emit;
   /** How many containers are created and started at a time. */
@@ -70,6 +70,30 @@ export class Starter {
       readyMs: clock.monotonic() - started,
     });
     return { container, url };
+  }
+
+  /** True while no container is being created or started, and none waits for it. */
+  get idle(): boolean {
+    return this.#slots.activeCount + this.#slots.pendingCount === 0;
+  }
+
+  /** A new, ready container that belongs to nobody. Rejects as the runtime does; `made` hears of it as with `start`. */
+  async startSpare(
+    { profile, spec }: Pick<StartRequest, 'profile' | 'spec'>,
+    made: (spare: SpareContainer) => void,
+  ): Promise<{ readonly spare: SpareContainer; readonly url: string }> {
+    const { owner, runtime, clock, startTimeoutMs } = this.#options;
+    await runtime.ensureImage(profile);
+    const began = clock.monotonic();
+    const spare = await this.#slots(async () => {
+      const created = await runtime.createSpare({ profile, spec, owner });
+      made(created);
+      await runtime.start(created.container);
+      return created;
+    });
+    const left = startTimeoutMs - (clock.monotonic() - began);
+    const { url } = await runtime.waitReady(spare.container, profile, left);
+    return { spare, url };
   }
 
   /** Waits until a container that was found answers. */

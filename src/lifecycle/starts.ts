@@ -8,13 +8,13 @@ import type { ContainerRuntime } from '../runtime/container-runtime.ts';
 import type { Engine } from './engine.ts';
 import type { FailedStarts } from './failed-starts.ts';
 import type { Start, Step, Waiting, Wanted } from './handout.ts';
-import type { Starter } from './starter.ts';
+import type { Started, Starter } from './starter.ts';
 import type { Teardown } from './teardown.ts';
 import type { TrackedLeases } from './tracked.ts';
 
 export interface StartsOptions {
-  readonly store: Pick<LeaseStore, 'activate' | 'residue' | 'claim' | 'release'>;
-  readonly runtime: Pick<ContainerRuntime, 'look'>;
+  readonly store: Pick<LeaseStore, 'activate' | 'residue' | 'claim' | 'claimSpare' | 'release'>;
+  readonly runtime: Pick<ContainerRuntime, 'look' | 'dedicate'>;
   readonly engine: Engine;
   readonly starter: Starter;
   readonly teardown: Teardown;
@@ -58,13 +58,51 @@ export class Starts {
         return next === 'moved' ? 'moved' : { reply: next, residueHow: 'onlyIfStopped' };
       }
       if (seen.kind === 'running') return await this.#useFound(seen.container, reply, wanted, caller);
-      return await this.#make(reply, wanted, caller, (container) => {
+      const noteMade = (container: ContainerId): void => {
         made = container;
-      });
+      };
+      const spare = await this.#useSpare(reply, wanted, caller, noteMade);
+      return spare ?? (await this.#make(reply, wanted, caller, noteMade));
     } catch (error) {
       await this.#abandon(reply, made, error);
       throw error;
     }
+  }
+
+  /**
+   * A spare becomes the sandbox: claimed in the store, then renamed, then looked at, since it may have died in the pool.
+   * Null: there is none.
+   */
+  async #useSpare(
+    reply: StartReply,
+    wanted: Wanted,
+    caller: Waiting,
+    made: (container: ContainerId) => void,
+  ): Promise<Step | null> {
+    const { store, runtime } = this.#options;
+    const { id, profile, spec } = wanted;
+    while (profile.spares > 0) {
+      const spare = await store.claimSpare(id, reply.fence, profile.name, spec);
+      if (spare === 'moved') return 'moved';
+      if (spare === null) break;
+      made(spare.container);
+      const named = await runtime.dedicate(id, spare);
+      if (named === 'gone') continue;
+      if (named === 'name_taken') return { reply: { ...reply, residue: spare.container }, residueHow: 'kill' };
+      const seen = await runtime.look({ container: spare.container });
+      if (seen.kind === 'unknown') throw cannotTell(id, seen.cause);
+      if (seen.kind !== 'running' || seen.container.url === null) return lookAgain(reply);
+      const mine = seen.container.role.kind === 'sandbox' && seen.container.role.id === id;
+      if (!mine) return 'moved';
+      return this.#activateMade(
+        reply,
+        wanted,
+        caller,
+        { container: spare.container, url: seen.container.url },
+        'spare',
+      );
+    }
+    return null;
   }
 
   async #make(
@@ -73,20 +111,32 @@ export class Starts {
     caller: Waiting,
     made: (container: ContainerId) => void,
   ): Promise<Step> {
-    const { store, engine, starter, tracked, clock, holdTtlMs } = this.#options;
     const { id, profile, spec, identity } = wanted;
-    const mark = await engine.mark();
+    await this.#options.engine.mark();
     const { userId, threadId } = identity;
-    const started = await starter.start({ id, fence: reply.fence, profile, spec, userId, threadId }, made);
+    const started = await this.#options.starter.start(
+      { id, fence: reply.fence, profile, spec, userId, threadId },
+      made,
+    );
     if (started === 'name_taken') return lookAgain(reply);
-    const { container, url } = started;
+    return this.#activateMade(reply, wanted, caller, started, 'created');
+  }
+
+  async #activateMade(
+    reply: StartReply,
+    { id, spec }: Wanted,
+    caller: Waiting,
+    { container, url }: Started,
+    origin: 'created' | 'spare',
+  ): Promise<Step> {
+    const { store, engine, tracked, clock, holdTtlMs } = this.#options;
     const brief = caller.gaveUp.aborted;
     const sentAt = clock.monotonic();
     const record = await store.activate({
       id,
       fence: reply.fence,
       container,
-      engine: mark,
+      engine: await engine.mark(),
       url,
       found: false,
       since: reply.fence,
@@ -96,7 +146,7 @@ export class Starts {
     });
     if (record === 'moved') return 'moved';
     tracked.remember(record, sentAt, true);
-    return { record, url, hold: reply.fence, origin: 'created', brief };
+    return { record, url, hold: reply.fence, origin, brief };
   }
 
   /**

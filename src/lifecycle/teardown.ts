@@ -1,16 +1,17 @@
 import { messageOf } from '../domain/errors.ts';
 import type { Emit, RemovalReason } from '../domain/events.ts';
 import type { ContainerId, Life, SandboxId } from '../domain/ids.ts';
+import { spareId } from '../domain/names.ts';
 import type { Clock } from '../domain/timing.ts';
 import type { Claim, ConfirmReply, ConfirmRequest, LeaseStore, StartReply } from '../leases/lease-store.ts';
-import type { ContainerRuntime, RemoveHow } from '../runtime/container-runtime.ts';
+import type { ContainerRuntime, RemoveHow, SpareContainer } from '../runtime/container-runtime.ts';
 import type { BackgroundTasks } from './background-tasks.ts';
 import type { RemovalBackoff } from './removal-backoff.ts';
 import type { TrackedLeases } from './tracked.ts';
 
 export interface TeardownOptions {
-  readonly store: Pick<LeaseStore, 'confirm' | 'drop'>;
-  readonly runtime: Pick<ContainerRuntime, 'condemn' | 'giveBack' | 'remove'>;
+  readonly store: Pick<LeaseStore, 'confirm' | 'drop' | 'retireSpare'>;
+  readonly runtime: Pick<ContainerRuntime, 'condemn' | 'condemnSpare' | 'giveBack' | 'remove'>;
   readonly tracked: TrackedLeases;
   readonly tasks: BackgroundTasks;
   readonly backoff: RemovalBackoff;
@@ -90,6 +91,22 @@ export class Teardown {
       if (before.answer !== 'mine') return 'kept';
       if (!(await this.#condemnAndConfirm(question, before.life, 'stray'))) return 'kept';
       await this.#remove(id, container, 'stray', 'stop');
+      return 'removed';
+    });
+  }
+
+  /**
+   * Removes a spare, if no start has claimed it. It is condemned by the name that only a spare has: one that was
+   * dedicated meanwhile, whatever the store remembers of it, is not found by it. Never rejects.
+   */
+  async removeSpare(spare: SpareContainer): Promise<RemovalOutcome> {
+    const { store, runtime } = this.#options;
+    const { container } = spare;
+    const id = spareId(container);
+    return this.#reported(id, container, 'spare', async () => {
+      if (!(await store.retireSpare(container))) return 'kept';
+      if (!(await runtime.condemnSpare(spare))) return 'kept';
+      await this.#remove(id, container, 'spare', 'kill');
       return 'removed';
     });
   }

@@ -20,6 +20,8 @@ const LINES: { readonly [T in BrokerEvent['type']]: readonly [Level, string] } =
   'lease-lost': ['info', 'another replica owns the sandbox'],
   'lease-reasserted': ['warn', 'the store had lost the record; it was written again'],
   'record-unreadable': ['error', 'the record cannot be read; DELETE the sandbox to clear it'],
+  'spare-added': ['info', 'spare started and ready'],
+  'spare-failed': ['warn', 'spare could not be started; it is tried again after a pause'],
   'foreign-name': ['warn', 'a container with our labels has a name that is none of ours; it is left alone'],
   'renewal-pass': ['debug', 'leases renewed'],
   'reconcile-pass': ['debug', 'reconciled'],

@@ -50,14 +50,21 @@ export interface ContainerRuntime {
    * As `create`, for a container that belongs to nobody yet, under a new spare name. When the reply is lost the
    * container may exist: the list shows it.
    */
-  createSpare(request: SpareRequest): Promise<ContainerId>;
+  createSpare(request: SpareRequest): Promise<SpareContainer>;
 
   /**
-   * Gives a spare the sandbox's name, by container id; it does not ask whether the container is a spare. `named`: it
-   * has the name, also if it had it. `name_taken`: another container of this deployment had it. `gone`: there is no
-   * such container. Rejects with `foreign_container` when somebody else's container has the name. Idempotent.
+   * Gives a spare the sandbox's name, by the name it was made under: whoever comes late to one that was dedicated or
+   * condemned meanwhile finds nothing. `named`: it has the sandbox's name, also if it had it. `name_taken`: another
+   * container of this deployment has that. `gone`: there is no such spare any more. Rejects with `foreign_container`
+   * when somebody else's container has the sandbox's name. Idempotent.
    */
-  dedicate(id: SandboxId, container: ContainerId): Promise<'named' | 'name_taken' | 'gone'>;
+  dedicate(id: SandboxId, spare: SpareContainer): Promise<'named' | 'name_taken' | 'gone'>;
+
+  /**
+   * Renames a spare, by the name it was made under, to the condemned name of `spareId(container)`. True if it has that
+   * name now, also if it had it; false: there is no such spare any more. Idempotent.
+   */
+  condemnSpare(spare: SpareContainer): Promise<boolean>;
 
   /**
    * Starts it; already running is success. A port that the engine chose and did not get is tried again a few times.
@@ -122,6 +129,11 @@ export interface CreateRequest {
   readonly fence: Fence;
   readonly userId: string;
   readonly threadId: string;
+}
+
+export interface SpareContainer {
+  readonly container: ContainerId;
+  readonly name: string;
 }
 
 export type SpareRequest = Pick<CreateRequest, 'profile' | 'spec' | 'owner'>;

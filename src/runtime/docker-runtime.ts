@@ -1,7 +1,7 @@
 import type { Container, Sighting } from '../domain/container.ts';
 import { BrokerError } from '../domain/errors.ts';
 import { asContainerId, type ContainerId, type EngineMark, type SandboxId } from '../domain/ids.ts';
-import { condemnedName, sandboxName, spareName } from '../domain/names.ts';
+import { condemnedName, sandboxName, spareId, spareName } from '../domain/names.ts';
 import type { Profile } from '../domain/profile.ts';
 import type { Clock, NewId } from '../domain/timing.ts';
 import { ContainerFinder } from './container-finder.ts';
@@ -12,6 +12,7 @@ import type {
   LookTarget,
   PostMortem,
   RemoveHow,
+  SpareContainer,
   SpareRequest,
   Watcher,
 } from './container-runtime.ts';
@@ -118,19 +119,27 @@ export class DockerRuntime implements ContainerRuntime {
     return made ?? this.#whoHas(id, name);
   }
 
-  async createSpare({ profile, spec, owner }: SpareRequest): Promise<ContainerId> {
+  async createSpare({ profile, spec, owner }: SpareRequest): Promise<SpareContainer> {
     const labels = writeLabels({ deployment: this.#deployment, profile: profile.name, spec, owner, handout: null });
     const name = spareName(this.#namePrefix, this.#newId());
-    const made = await this.#starts.create(name, labels, profile);
-    if (made === null) throw new BrokerError('sandbox_start_failed', `the new name ${name} is taken in the engine`);
-    return made;
+    const container = await this.#starts.create(name, labels, profile);
+    if (container === null) {
+      throw new BrokerError('sandbox_start_failed', `the new name ${name} is taken in the engine`);
+    }
+    return { container, name };
   }
 
-  async dedicate(id: SandboxId, container: ContainerId): Promise<'named' | 'name_taken' | 'gone'> {
+  async dedicate(id: SandboxId, spare: SpareContainer): Promise<'named' | 'name_taken' | 'gone'> {
     const name = sandboxName(this.#namePrefix, id);
-    const answer = await this.#rename(container, name);
-    if (answer === 'gone') return 'gone';
+    const answer = await this.#rename(spare.name, name);
+    if (answer === 'gone') return (await this.#isNamed(spare.container, name)) ? 'named' : 'gone';
     return answer === 'conflict' ? this.#whoHas(id, name) : 'named';
+  }
+
+  async condemnSpare({ container, name }: SpareContainer): Promise<boolean> {
+    const condemned = condemnedName(this.#namePrefix, spareId(container), container);
+    const answer = await this.#rename(name, condemned);
+    return answer === 'gone' ? this.#isNamed(container, condemned) : answer !== 'conflict';
   }
 
   start(container: ContainerId): Promise<void> {
@@ -176,11 +185,16 @@ export class DockerRuntime implements ContainerRuntime {
     this.#daemon.close();
   }
 
-  /** By container id, so that of several at once the engine tells exactly one that it did it. */
-  async #rename(container: ContainerId, name: string): Promise<'renamed' | 'same' | 'conflict' | 'gone'> {
+  async #isNamed(container: ContainerId, name: string): Promise<boolean> {
+    const found = await this.#finder.find({ container });
+    return found.kind === 'ours' && found.container.name === name;
+  }
+
+  /** By container id, so that of several at once the engine tells exactly one that it did it; a spare by its name. */
+  async #rename(which: ContainerId | string, name: string): Promise<'renamed' | 'same' | 'conflict' | 'gone'> {
     try {
-      await this.#daemon.call(`rename container ${container.slice(0, 12)} to ${name}`, (docker, abortSignal) =>
-        docker.getContainer(container).rename({ name, abortSignal }),
+      await this.#daemon.call(`rename container ${shortened(which)} to ${name}`, (docker, abortSignal) =>
+        docker.getContainer(which).rename({ name, abortSignal }),
       );
       return 'renamed';
     } catch (error) {
@@ -202,3 +216,5 @@ export class DockerRuntime implements ContainerRuntime {
     );
   }
 }
+
+const shortened = (which: string): string => (/^[0-9a-f]{64}$/.test(which) ? which.slice(0, 12) : which);

@@ -3,7 +3,7 @@ import type { Emit } from '../domain/events.ts';
 import type { HoldId, OwnerId, SandboxId } from '../domain/ids.ts';
 import type { LeaseRecord } from '../domain/sandbox.ts';
 import type { Clock } from '../domain/timing.ts';
-import type { LeaseStore } from '../leases/lease-store.ts';
+import type { LeaseStore, SparePool } from '../leases/lease-store.ts';
 import type { BackgroundTasks } from '../lifecycle/background-tasks.ts';
 import type { Destroy } from '../lifecycle/destroy.ts';
 import type {
@@ -36,7 +36,7 @@ export interface SandboxesOptions {
     readonly store: 'memory' | 'redis';
     readonly maxSandboxes: number;
     /** Spares wanted, by profile. */
-    readonly spares: Readonly<Record<string, number>>;
+    readonly spares: ReadonlyMap<string, number>;
   };
   /** How many callers wait for a slot in this replica. */
   readonly waiting: () => number;
@@ -108,7 +108,7 @@ export class Sandboxes implements SandboxService {
 
   async status(): Promise<StatusView> {
     const { store, readiness, about, waiting } = this.#options;
-    const [sandboxes, ready] = await Promise.all([countSandboxes(store), readiness.view()]);
+    const [sandboxes, pool, ready] = await Promise.all([countSandboxes(store), store.pool(), readiness.view()]);
     const { owner, deployment, version, maxSandboxes, spares } = about;
     const used = sandboxes.starting + sandboxes.active + sandboxes.warm + sandboxes.destroying;
     return {
@@ -118,7 +118,7 @@ export class Sandboxes implements SandboxService {
       store: about.store,
       sandboxes,
       capacity: { max: maxSandboxes, used, waiting: waiting() },
-      spares: Object.fromEntries(Object.entries(spares).map(([profile, wanted]) => [profile, { ready: 0, wanted }])),
+      spares: Object.fromEntries([...spares].map(([name, wanted]) => [name, { ready: readyIn(pool, name), wanted }])),
       ...ready,
     };
   }
@@ -136,6 +136,9 @@ export class Sandboxes implements SandboxService {
     throw notFound(id, seen.kind === 'record' && seen.record.state === 'gone' ? seen.record.previous : null);
   }
 }
+
+const readyIn = (pool: SparePool, profile: string): number =>
+  pool.spares.filter((spare) => spare.profile === profile).length;
 
 function notFound(id: SandboxId, previous: Previous | null): BrokerError {
   const why = previous === null ? '' : ` It ended: ${previous.reason}.`;

@@ -16,7 +16,7 @@ export interface Command {
 const KINDS = [
   ...['take', 'take', 'take', 'activate', 'activate', 'verify', 'restart', 'residue', 'keepalive', 'release'],
   ...['adopt', 'claim', 'claim', 'condemnByIntent', 'confirm', 'drop', 'drop', 'end', 'renew', 'reassert', 'handover'],
-  ...['addSpare', 'claimSpare', 'read', 'page', 'age', 'age', 'ageLife', 'endLife', 'plant'],
+  ...['addSpare', 'claimSpare', 'retireSpare', 'pool', 'read', 'page', 'age', 'age', 'ageLife', 'endLife', 'plant'],
 ] as const;
 
 const small = fc.nat({ max: 11 });
@@ -135,6 +135,12 @@ export class Player {
         return store.addSpare(spare(y, z));
       case 'claimSpare':
         return store.claimSpare(id, fence, 'p', pick(['s1', 's2'], z));
+      case 'retireSpare':
+        return store.retireSpare(spare(y, z).container);
+      case 'pool': {
+        const { spares, sandboxes } = await store.pool();
+        return { sandboxes, spares: [...spares].sort((a, b) => (a.container < b.container ? -1 : 1)) };
+      }
       case 'read':
         return store.read(id);
       case 'page':
@@ -175,7 +181,7 @@ function foundContainer(container: FoundContainer['container'], since: Fence, z:
 
 function spare(y: number, z: number): Spare {
   const about = { engine: asEngineMark('e'), url: 'http://x', profile: 'p', spec: pick(['s1', 's2'], z) };
-  return { container: asContainerId(`spare-${y % 3}`), ...about, createdAt: 5 };
+  return { container: asContainerId(`spare-${y % 3}`), name: `name-${y % 3}`, ...about, createdAt: 5 };
 }
 
 function pick<T>(all: readonly T[], n: number): T {

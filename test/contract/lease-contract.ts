@@ -13,6 +13,7 @@ import { readsContract } from './lease-contract-reads.ts';
 import { recordsContract } from './lease-contract-records.ts';
 import { repeatContract } from './lease-contract-repeat.ts';
 import { restartContract } from './lease-contract-restart.ts';
+import { sparesContract } from './lease-contract-spares.ts';
 import { writesContract } from './lease-contract-writes.ts';
 
 /** A test in a deployment of its own. */
@@ -41,7 +42,8 @@ export function leaseContract(name: string, makeHarness: MakeHarness): void {
     describe('life', () => lifeContract(rule));
     describe('records', () => recordsContract(rule));
     describe('reads', () => readsContract(rule));
-    describe('capacity and spares', () => capacityContract(rule));
+    describe('capacity', () => capacityContract(rule));
+    describe('spares', () => sparesContract(rule));
     describe('what is written', () => writesContract(rule));
     describe('sent again', () => repeatContract(rule));
   });

@@ -59,7 +59,15 @@ async function recordOf(store: LeaseStore) {
 }
 
 describe('scripts', () => {
-  const spare: Spare = { container: C1, engine: ENGINE, url: URL1, profile: 'default', spec: 's', createdAt: 1 };
+  const spare: Spare = {
+    container: C1,
+    name: 'n',
+    engine: ENGINE,
+    url: URL1,
+    profile: 'default',
+    spec: 's',
+    createdAt: 1,
+  };
 
   /** Every operation of the port once; `between` runs before each. */
   async function walk(store: LeaseStore, between: () => Promise<unknown>): Promise<void> {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sighting } from '../../src/domain/container.ts';
 import { sandboxId } from '../../src/domain/identity.ts';
 import { asContainerId, asOwnerId, type ContainerId, parseFence, type SandboxId } from '../../src/domain/ids.ts';
-import { condemnedName, sandboxName } from '../../src/domain/names.ts';
+import { condemnedName, sandboxName, spareId } from '../../src/domain/names.ts';
 import type { Profile } from '../../src/domain/profile.ts';
 import type { ContainerRuntime, CreateRequest } from '../../src/runtime/container-runtime.ts';
 
@@ -85,7 +85,7 @@ export function runtimeContract(kind: string, open: () => Promise<RuntimeWorld>)
         createdAt: expect.any(Number),
         url,
       });
-      expect(byId.get(spare)).toMatchObject({
+      expect(byId.get(spare.container)).toMatchObject({
         role: { kind: 'spare' },
         state: 'created',
         url: null,
@@ -165,9 +165,10 @@ export function runtimeContract(kind: string, open: () => Promise<RuntimeWorld>)
       await expect(world.runtime.create(request)).rejects.toMatchObject({ code: 'foreign_container' });
       const spare = await world.runtime.createSpare(request);
       await expect(world.runtime.dedicate(id, spare)).rejects.toMatchObject({ code: 'foreign_container' });
-      await world.runtime.remove(id, spare, 'stop');
+      await world.runtime.condemnSpare(spare);
+      await world.runtime.remove(spareId(spare.container), spare.container, 'stop');
       expect(await world.stateOf(name())).toBe('running');
-      expect(await world.runtime.list()).toHaveLength(1);
+      expect(await world.runtime.list()).toEqual([]);
     });
 
     test('[R-13] without its image nothing is created', async () => {
@@ -301,11 +302,32 @@ export function runtimeContract(kind: string, open: () => Promise<RuntimeWorld>)
 
     test('[C-05] a spare gets a sandbox name once, and only if that is free', async () => {
       const spares = [await world.runtime.createSpare(request), await world.peer.createSpare(request)] as const;
-      expect(await world.runtime.dedicate(id, NOWHERE)).toBe('gone');
+      const { container } = spares[0];
+      expect(await world.runtime.dedicate(id, { container: NOWHERE, name: `${spares[0].name}0` })).toBe('gone');
       expect(await world.runtime.dedicate(id, spares[0])).toBe('named');
       expect(await world.peer.dedicate(id, spares[0])).toBe('named');
       expect(await world.peer.dedicate(id, spares[1])).toBe('name_taken');
-      expect(await world.runtime.look({ sandbox: id })).toMatchObject({ container: { id: spares[0] } });
+      expect(await world.runtime.look({ sandbox: id })).toMatchObject({ container: { id: container } });
+    });
+
+    test('[C-05] whoever comes late to a spare that was dedicated or condemned finds nothing', async () => {
+      const other = sandboxId({ deployment: world.deployment, profile: 'serving', userId: 'u', threadId: 'late' });
+      const spares = [await world.runtime.createSpare(request), await world.peer.createSpare(request)] as const;
+      await world.runtime.dedicate(id, spares[0]);
+      expect(await world.peer.dedicate(other, spares[0])).toBe('gone');
+      expect(await world.peer.condemnSpare(spares[0])).toBe(false);
+      expect(await world.runtime.look({ sandbox: id })).toMatchObject({ container: { id: spares[0].container } });
+
+      expect(await world.peer.condemnSpare(spares[1])).toBe(true);
+      expect(await world.runtime.condemnSpare(spares[1])).toBe(true);
+      expect(await world.runtime.dedicate(other, spares[1])).toBe('gone');
+      const gone = spareId(spares[1].container);
+      expect(await world.runtime.look({ container: spares[1].container })).toMatchObject({
+        container: { role: { kind: 'condemned', id: gone } },
+      });
+      expect(await world.runtime.remove(gone, spares[1].container, 'kill')).toBe('removed');
+      expect(await world.peer.condemnSpare(spares[1])).toBe(false);
+      expect(await world.runtime.list()).toHaveLength(1);
     });
 
     test('[R-17] an engine is known by one mark for all replicas of a deployment', async () => {

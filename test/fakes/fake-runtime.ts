@@ -1,7 +1,7 @@
 import type { Container, Sighting } from '../../src/domain/container.ts';
 import { BrokerError } from '../../src/domain/errors.ts';
 import type { ContainerId, EngineMark, SandboxId } from '../../src/domain/ids.ts';
-import { condemnedName, sandboxName, spareName } from '../../src/domain/names.ts';
+import { condemnedName, sandboxName, spareId, spareName } from '../../src/domain/names.ts';
 import type { Profile } from '../../src/domain/profile.ts';
 import type {
   ContainerRuntime,
@@ -9,6 +9,7 @@ import type {
   LookTarget,
   PostMortem,
   RemoveHow,
+  SpareContainer,
   SpareRequest,
   Watcher,
 } from '../../src/runtime/container-runtime.ts';
@@ -79,23 +80,34 @@ export class FakeRuntime implements ContainerRuntime {
     });
   }
 
-  createSpare({ profile, spec, owner }: SpareRequest): Promise<ContainerId> {
+  createSpare({ profile, spec, owner }: SpareRequest): Promise<SpareContainer> {
     return this.#run('createSpare', () => {
       const name = spareName(this.#prefix, this.engine.serial());
       const nobody = { fence: null, userId: null, threadId: null };
-      return this.#add(name, profile, { profile: profile.name, spec, owner, ...nobody });
+      return { container: this.#add(name, profile, { profile: profile.name, spec, owner, ...nobody }), name };
     });
   }
 
-  dedicate(id: SandboxId, container: ContainerId): Promise<'named' | 'name_taken' | 'gone'> {
+  dedicate(id: SandboxId, spare: SpareContainer): Promise<'named' | 'name_taken' | 'gone'> {
     return this.#run('dedicate', () => {
-      const found = this.engine.find(container);
-      if (found === undefined) return 'gone';
       const name = sandboxName(this.#prefix, id);
-      if (found.name === name) return 'named';
+      if (this.engine.find(spare.container)?.name === name) return 'named';
+      const found = this.engine.named(spare.name);
+      if (found === undefined) return 'gone';
       if (this.#isTaken(name)) return 'name_taken';
       this.engine.rename(found, name);
       return 'named';
+    });
+  }
+
+  condemnSpare({ container, name }: SpareContainer): Promise<boolean> {
+    return this.#run('condemnSpare', () => {
+      const condemned = condemnedName(this.#prefix, spareId(container), container);
+      if (this.engine.find(container)?.name === condemned) return true;
+      const found = this.engine.named(name);
+      if (found === undefined) return false;
+      this.engine.rename(found, condemned);
+      return true;
     });
   }
 

@@ -146,7 +146,7 @@ export class Scene {
       ...{
         parallelStarts: 4,
         capacity: { max: 0, perUser: 0, waitTimeoutMs: 0 },
-        profiles: new Map([[profile.name, profile]]),
+        profiles: new Map([[profile.name, { profile, spec: WANTED.spec }]]),
       },
     };
     const emit = (event: BrokerEvent): void => void this.events.push(event);

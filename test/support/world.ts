@@ -54,16 +54,16 @@ export class World {
   }
 
   /** `peers`: whether it believes that others may own what has no record. `spec`: what its profile makes. */
-  replica(name: string, { peers = true, spec = 'spec-1', onSpecChange = this.profile.onSpecChange } = {}) {
+  replica(name: string, { peers = true, spec = 'spec-1', onSpecChange = this.profile.onSpecChange, spares = 0 } = {}) {
     const { clock, settings, database } = this;
-    const profile = { ...this.profile, onSpecChange };
+    const profile = { ...this.profile, onSpecChange, spares };
     const own = new MemoryLeaseStore({ database, owner: asOwnerId(name) });
     Object.defineProperty(own, 'seesPeers', { value: peers });
     const { port: store, points: storePoints } = withPoints(own);
     const runtime = this.engine.replica(DEPLOYMENT);
     const events: BrokerEvent[] = [];
     const emit = (event: BrokerEvent): void => void events.push(event);
-    const profiles = new Map([['default', profile]]);
+    const profiles = new Map([['default', { profile, spec }]]);
     const capacity = {
       max: settings.maxSandboxes,
       perUser: settings.maxPerUser,
@@ -83,7 +83,7 @@ export class World {
     const handouts = new Handouts({
       ...{ store, acquire, turns, tasks, clock, emit, deployment: DEPLOYMENT, waitMs: 50_000, drained: drained.signal },
       idleMs: settings.idleMs,
-      profiles: new Map([['default', { profile, spec }]]),
+      profiles,
     });
     const take = (user: string, waitMs?: number, gone = new AbortController().signal): Promise<AcquireOutcome> =>
       handouts.acquire({ userId: user, threadId: 'thread', ...(waitMs === undefined ? {} : { waitMs }) }, { gone });

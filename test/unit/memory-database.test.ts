@@ -101,10 +101,11 @@ test('a store that was closed says so, whatever it is asked', async () => {
   await store.close();
   await store.close();
   const closed = { code: 'store_unavailable' };
-  const spare = { container: C1, engine: ENGINE, url: 'u', profile: 'p', spec: 's', createdAt: 0 };
+  const spare = { container: C1, name: 'n', engine: ENGINE, url: 'u', profile: 'p', spec: 's', createdAt: 0 };
   const asked = [
     ...[() => store.ping(), () => store.read(ID), () => store.readMany([]), () => store.page(null, 1)],
     ...[() => store.renew([]), () => store.handover([]), () => store.addSpare(spare)],
+    ...[() => store.retireSpare(C1), () => store.pool(), () => store.tendSpares(), () => store.leaveSpares()],
     ...[() => store.settleEngine(ENGINE), () => store.condemnByIntent(ID, null), () => store.release(ID, 1 as Fence)],
     () => store.take({ id: ID, identity: IDENTITY, spec: 's' }),
   ];
@@ -114,7 +115,7 @@ test('a store that was closed says so, whatever it is asked', async () => {
 test('[C-05] spares: the oldest of its profile and spec, each once; for an hour it is not added again', () => {
   const spares = new MemorySpares();
   const spare = (container: typeof C1, createdAt: number, changes = {}) =>
-    ({ container, engine: ENGINE, url: 'u', profile: 'p', spec: 's', createdAt, ...changes }) as const;
+    ({ container, name: 'n', engine: ENGINE, url: 'u', profile: 'p', spec: 's', createdAt, ...changes }) as const;
   const third = asContainerId('a0'.repeat(32));
   spares.add(spare(C2, 2), 0);
   spares.add(spare(C1, 2), 0);

@@ -47,6 +47,8 @@ const reply = (status: number, message: string) => ({ kind: 'reply', status, bod
 const listed = (Labels: Record<string, string>, Names = [`/sandbox-${ID}`]) =>
   ({ kind: 'reply', status: 200, body: [{ Id: CONTAINER, Names, Labels, State: 'running' }] }) as const;
 
+const SPARE = { container: CONTAINER, name: 'sandbox-spare-1' };
+
 /** Every call of the port that asks the daemon, and resolves or rejects with its word. */
 const CALLS: Record<string, () => Promise<unknown>> = {
   mark: () => runtime.mark(),
@@ -55,7 +57,8 @@ const CALLS: Record<string, () => Promise<unknown>> = {
   ensureImage: () => runtime.ensureImage(PROFILE),
   create: () => runtime.create(REQUEST),
   createSpare: () => runtime.createSpare(REQUEST),
-  dedicate: () => runtime.dedicate(ID, CONTAINER),
+  dedicate: () => runtime.dedicate(ID, SPARE),
+  condemnSpare: () => runtime.condemnSpare(SPARE),
   start: () => runtime.start(CONTAINER),
   condemn: () => runtime.condemn(ID, CONTAINER),
   giveBack: () => runtime.giveBack(ID, CONTAINER),

@@ -1,4 +1,4 @@
--- KEYS: 8 the pool, 9 all spares, 10 the claimed ones; as for add-spare.
+-- KEYS: 8 the pool, 9 all spares, 10 those taken out; as for add-spare.
 -- ARGV: fence, hash of profile and spec.
 -- Replies: moved | none | spare, spare
 return step(function(r)
@@ -11,5 +11,6 @@ return step(function(r)
   redis.call('HDEL', KEYS[9], container)
   redis.call('ZREMRANGEBYSCORE', KEYS[10], '-inf', digits(now))
   redis.call('ZADD', KEYS[10], digits(now + kept_ms), container)
-  return { 'spare', string.match(spare, '\n(.*)$') }
+  r.container = container
+  return { 'spare', string.match(spare, '\n(.*)$') }, r
 end)

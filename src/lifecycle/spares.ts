@@ -1,0 +1,140 @@
+import { codeOf, messageOf } from '../domain/errors.ts';
+import type { Emit } from '../domain/events.ts';
+import type { ContainerId } from '../domain/ids.ts';
+import type { Clock } from '../domain/timing.ts';
+import type { LeaseStore } from '../leases/lease-store.ts';
+import type { ContainerRuntime, SpareContainer } from '../runtime/container-runtime.ts';
+import type { BackgroundTasks } from './background-tasks.ts';
+import type { Engine } from './engine.ts';
+import { RemovalBackoff } from './removal-backoff.ts';
+import { Sightings } from './sightings.ts';
+import { planSpares, type SpareKind, type SparePlan, unpooled } from './spare-plan.ts';
+import type { Starter } from './starter.ts';
+import type { Teardown } from './teardown.ts';
+
+export interface SparesOptions {
+  readonly store: Pick<LeaseStore, 'owner' | 'pool' | 'addSpare' | 'tendSpares' | 'leaveSpares'>;
+  readonly runtime: Pick<ContainerRuntime, 'list'>;
+  readonly engine: Engine;
+  readonly starter: Starter;
+  readonly teardown: Teardown;
+  readonly tasks: BackgroundTasks;
+  readonly backoff: RemovalBackoff;
+  readonly clock: Clock;
+  readonly emit: Emit;
+  readonly kinds: readonly SpareKind[];
+  /** 0: no limit. */
+  readonly maxSandboxes: number;
+  readonly leaseMs: number;
+  /** The pause after a start that failed; it doubles with each further one. */
+  readonly firstPauseMs: number;
+}
+
+/** The key under which the starts of a profile's spares are paused. */
+const pauseOf = ({ profile }: SpareKind): ContainerId => profile.name as ContainerId;
+
+/**
+ * Keeps the pool of spares: one replica at a time makes what is missing, one after the other, and removes what is of no
+ * use. A spare is added to the pool once it answers, and taken out of it by being claimed in the store.
+ */
+export class Spares {
+  readonly #options: SparesOptions;
+  readonly #sightings = new Sightings();
+  readonly #pauses: RemovalBackoff;
+  #tending = false;
+  #ready: ReadonlyMap<string, number> = new Map();
+
+  constructor(options: SparesOptions) {
+    this.#options = options;
+    this.#pauses = new RemovalBackoff(options.firstPauseMs);
+  }
+
+  /** By profile: how many were there when this replica last looked, and how many are wanted. */
+  levels(): ReadonlyMap<string, { readonly ready: number; readonly wanted: number }> {
+    const { kinds } = this.#options;
+    return new Map(
+      kinds.map(({ profile: { name, spares } }) => [name, { ready: this.#ready.get(name) ?? 0, wanted: spares }]),
+    );
+  }
+
+  /** Brings the pool to what is wanted, if no peer does. Rejects when store or engine does not answer. */
+  async pass(stopping: AbortSignal): Promise<void> {
+    try {
+      for (;;) {
+        const plan = await this.#plan();
+        if (plan === null) return;
+        for (const spare of plan.retire) this.#retire(spare);
+        const next = stopping.aborted ? undefined : plan.make.find((kind) => this.#mayMake(kind));
+        if (next === undefined) return;
+        await this.#make(next);
+      }
+    } finally {
+      this.#tending = false;
+    }
+  }
+
+  /** Goes on tending the pool while a slow start is under way. To be called at least twice a lease. */
+  async stay(): Promise<void> {
+    if (this.#tending) await this.#options.store.tendSpares();
+  }
+
+  /** A peer may tend the pool from now on. */
+  leave(): Promise<void> {
+    return this.#options.store.leaveSpares();
+  }
+
+  /** Removes those that this replica made and that nobody has claimed. Rejects when the engine does not answer. */
+  async removeOwn(): Promise<void> {
+    const { store, runtime, teardown } = this.#options;
+    const own = (await runtime.list()).filter(
+      ({ role, labels }) => role.kind === 'spare' && labels.owner === store.owner,
+    );
+    await Promise.all(own.map(({ id, name }) => teardown.removeSpare({ container: id, name })));
+  }
+
+  /** Null: a peer tends the pool, or there is nothing that could be tended. */
+  async #plan(): Promise<SparePlan | null> {
+    const { store, runtime, engine, clock, kinds, maxSandboxes, leaseMs } = this.#options;
+    const mark = await engine.mark();
+    const pool = await store.pool();
+    const containers = await runtime.list();
+    const now = clock.monotonic();
+    this.#sightings.note(new Map(unpooled({ pool, containers }).map(({ id }) => [id, 'stray'])), now);
+    const isForgotten = (container: ContainerId): boolean => (this.#sightings.lasting(container, now) ?? 0) >= leaseMs;
+    const plan = planSpares({ engine: mark, pool, containers, kinds, maxSandboxes, isForgotten });
+    this.#ready = plan.ready;
+    if (plan.retire.length === 0 && plan.make.length === 0) return null;
+    this.#tending = await store.tendSpares();
+    return this.#tending ? plan : null;
+  }
+
+  #retire(spare: SpareContainer): void {
+    const { teardown, tasks, backoff, clock } = this.#options;
+    if (backoff.mayTry(spare.container, clock.monotonic())) tasks.add(teardown.removeSpare(spare));
+  }
+
+  /** Whoever waits for a sandbox goes first. */
+  #mayMake(kind: SpareKind): boolean {
+    const { starter, clock } = this.#options;
+    return starter.idle && this.#pauses.mayTry(pauseOf(kind), clock.monotonic());
+  }
+
+  async #make(kind: SpareKind): Promise<void> {
+    const { store, engine, starter, teardown, clock, emit } = this.#options;
+    const { profile, spec } = kind;
+    let made: SpareContainer | null = null;
+    try {
+      const createdAt = clock.wall();
+      const { spare, url } = await starter.startSpare(kind, (container) => {
+        made = container;
+      });
+      await store.addSpare({ ...spare, engine: await engine.mark(), url, profile: profile.name, spec, createdAt });
+      this.#pauses.succeeded(pauseOf(kind));
+      emit({ type: 'spare-added', profile: profile.name, container: spare.container });
+    } catch (error) {
+      this.#pauses.failed(pauseOf(kind), clock.monotonic());
+      emit({ type: 'spare-failed', profile: profile.name, code: codeOf(error), message: messageOf(error) });
+      if (made !== null) await teardown.removeSpare(made);
+    }
+  }
+}
