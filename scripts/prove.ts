@@ -13,6 +13,7 @@ import { LUA_LIBRARY_MUTATIONS } from './prove/lua-library-mutations.ts';
 import { LUA_MUTATIONS } from './prove/lua-mutations.ts';
 import type { Mutation } from './prove/mutation.ts';
 import { REMOVAL_MUTATIONS } from './prove/removal-mutations.ts';
+import { SPARE_MUTATIONS } from './prove/spare-mutations.ts';
 import { TAKE_MUTATIONS } from './prove/take-mutations.ts';
 import { TIMER_MUTATIONS } from './prove/timer-mutations.ts';
 import { Workbench } from './prove/workbench.ts';
@@ -27,6 +28,7 @@ const mutations: readonly Mutation[] = [
   ...REMOVAL_MUTATIONS,
   ...LIFECYCLE_MUTATIONS,
   ...TIMER_MUTATIONS,
+  ...SPARE_MUTATIONS,
   ...LUA_MUTATIONS,
   ...LUA_LIBRARY_MUTATIONS,
 ].filter(({ rule, file }) => rule.includes(wanted) || file.includes(wanted));

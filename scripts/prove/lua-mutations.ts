@@ -144,7 +144,8 @@ export const LUA_MUTATIONS: readonly Mutation[] = [
     ['it brings the record into this life', 'if brought or ends then', 'if ends then'],
   ]),
   ...script('add-spare', [
-    ['one that was claimed stays out', "if redis.call('ZSCORE', KEYS[9], ARGV[8]) then return { 'ok' } end", ''],
+    ['one that was claimed stays out', "redis.call('ZSCORE', KEYS[9], ARGV[8]) or ", ''],
+    ['one that was retired stays out', " or redis.call('ZSCORE', KEYS[9], 'retired:' .. ARGV[8])", ''],
     ['one container has one place', "if before then redis.call('ZREM', KEYS[7], string.match(before, '^[^\\n]*')) end", ''],
   ]),
   ...script('claim-spare', [
@@ -152,6 +153,17 @@ export const LUA_MUTATIONS: readonly Mutation[] = [
     ['of two one gets it', "redis.call('ZREM', KEYS[8], place)", ''],
     ['of the same profile and spec', "'[' .. arg(2) .. ':', '(' .. arg(2) .. ';', 'LIMIT', 0, 1)", "'-', '+', 'LIMIT', 0, 1)"],
     ['one that was claimed is noted', "redis.call('ZADD', KEYS[10], digits(now + kept_ms), container)", ''],
+    ['the start names it', '  r.container = container\n', ''],
+  ]),
+  ...script('retire-spare', [
+    ['one that was claimed is kept', "if redis.call('ZSCORE', KEYS[9], ARGV[8]) then return { 'claimed' } end", ''],
+    ['it leaves the pool', "if before then redis.call('ZREM', KEYS[7], string.match(before, '^[^\\n]*')) end", ''],
+    ['nobody sees it any more', "redis.call('HDEL', KEYS[8], ARGV[8])", ''],
+    ['nobody adds it again', "redis.call('ZADD', KEYS[9], digits(now + kept_ms), 'retired:' .. ARGV[8])", ''],
+  ]),
+  ...script('tend-spares', [
+    ['one at a time', "if tender and tender ~= owner then return { 'peer' } end", ''],
+    ['it is left to a peer', "redis.call('DEL', KEYS[7])", ''],
   ]),
   ...script('settle-engine', [['the first one is remembered', "redis.call('SETNX', KEYS[7], ARGV[8])", "redis.call('SET', KEYS[7], ARGV[8])"]]),
 ];

@@ -83,7 +83,6 @@ export const REMOVAL_MUTATIONS: readonly Mutation[] = [
     ['renew: too late it begins a new life', '    this.#database.settleLife();\n', ''],
     ['renew: what cannot be read is told for its id alone', "this.#isUnreadable(id) ? 'unreadable' : ", ''],
     ['handover: what cannot be read stops nothing', 'if (!this.#isUnreadable(id)) this.#step', 'this.#step'],
-    ['spares: to my start of this fence only', "isMine(stored, at, 'starting', fence) ? spares", 'stored !== null ? spares'],
     ['engine: the first one is remembered', 'this.#database.engine ??= mark;', 'this.#database.engine = mark;'],
     ['a closed store says so', 'if (this.#closed) throw storeClosed();', ''],
     ['a page leaves out what is absent', "      if (snapshot.kind === 'absent') continue;\n", ''],
@@ -94,12 +93,6 @@ export const REMOVAL_MUTATIONS: readonly Mutation[] = [
     ['epoch: a read shows no ended life', 'this.#lifeEndsAt > this.now() ? this.#life : NO_LIFE', 'this.#life'],
     ['capacity: a tombstone counts no more', "record.state === 'gone' ? undefined : record.userId", 'record.userId'],
     ['tombstone: what tells nothing any more is forgotten', '    this.#removeOldTombstones();\n  }\n\n  remove', '  }\n\n  remove'],
-  ]),
-  ...rulesOf('src/leases/memory-spares.ts', MEMORY, [
-    ['spares: one that was claimed stays out', 'if (!this.#claimed.has(spare.container)) ', ''],
-    ['spares: of two one gets it', 'this.#waiting.delete(first.container);', ''],
-    ['spares: of the same profile and spec', 'if (spare.profile !== profile || spare.spec !== spec) continue;', ''],
-    ['spares: the oldest first', 'first === null || isBefore(spare, first)', 'first === null || isBefore(first, spare)'],
   ]),
   ...rulesOf('src/leases/snapshot.ts', MEMORY, [
     ['epoch: a read shows the record as this life sees it', 'record: intoLife(entry, life, now, holdTtlMs)', 'record: entry'],

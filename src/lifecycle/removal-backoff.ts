@@ -2,31 +2,31 @@ import type { ContainerId } from '../domain/ids.ts';
 
 const LONGEST_MS = 600_000;
 
-/** When a removal that failed may be tried again: after a pause that doubles with each failure, ten minutes at most. */
-export class RemovalBackoff {
+/** When what failed may be tried again: after a pause that doubles with each failure, ten minutes at most. */
+export class RemovalBackoff<Key extends string = ContainerId> {
   readonly #firstMs: number;
-  readonly #failures = new Map<ContainerId, { count: number; notBefore: number }>();
+  readonly #failures = new Map<Key, { count: number; notBefore: number }>();
 
   constructor(firstMs: number) {
     this.#firstMs = firstMs;
   }
 
-  failed(container: ContainerId, now: number): void {
-    const count = (this.#failures.get(container)?.count ?? 0) + 1;
+  failed(what: Key, now: number): void {
+    const count = (this.#failures.get(what)?.count ?? 0) + 1;
     const pause = Math.min(LONGEST_MS, this.#firstMs * 2 ** (count - 1));
-    this.#failures.set(container, { count, notBefore: now + pause });
+    this.#failures.set(what, { count, notBefore: now + pause });
   }
 
-  succeeded(container: ContainerId): void {
-    this.#failures.delete(container);
+  succeeded(what: Key): void {
+    this.#failures.delete(what);
   }
 
-  mayTry(container: ContainerId, now: number): boolean {
-    return (this.#failures.get(container)?.notBefore ?? now) <= now;
+  mayTry(what: Key, now: number): boolean {
+    return (this.#failures.get(what)?.notBefore ?? now) <= now;
   }
 
-  /** Forgets containers that are not there any more. */
-  keepOnly(present: ReadonlySet<ContainerId>): void {
-    for (const container of this.#failures.keys()) if (!present.has(container)) this.#failures.delete(container);
+  /** Forgets what is not there any more. */
+  keepOnly(present: ReadonlySet<Key>): void {
+    for (const what of this.#failures.keys()) if (!present.has(what)) this.#failures.delete(what);
   }
 }

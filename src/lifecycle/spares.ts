@@ -30,8 +30,8 @@ export interface SparesOptions {
   readonly firstPauseMs: number;
 }
 
-/** The key under which the starts of a profile's spares are paused. */
-const pauseOf = ({ profile }: SpareKind): ContainerId => profile.name as ContainerId;
+/** How long the pool waits before it looks again whether anybody still waits for a sandbox. */
+const GIVE_WAY_MS = 1_000;
 
 /**
  * Keeps the pool of spares: one replica at a time makes what is missing, one after the other, and removes what is of no
@@ -40,13 +40,14 @@ const pauseOf = ({ profile }: SpareKind): ContainerId => profile.name as Contain
 export class Spares {
   readonly #options: SparesOptions;
   readonly #sightings = new Sightings();
-  readonly #pauses: RemovalBackoff;
+  /** By profile. */
+  readonly #pauses: RemovalBackoff<string>;
   #tending = false;
   #ready: ReadonlyMap<string, number> = new Map();
 
   constructor(options: SparesOptions) {
     this.#options = options;
-    this.#pauses = new RemovalBackoff(options.firstPauseMs);
+    this.#pauses = new RemovalBackoff<string>(options.firstPauseMs);
   }
 
   /** By profile: how many were there when this replica last looked, and how many are wanted. */
@@ -57,16 +58,21 @@ export class Spares {
     );
   }
 
-  /** Brings the pool to what is wanted, if no peer does. Rejects when store or engine does not answer. */
+  /**
+   * Brings the pool to what is wanted, if no peer does. Whoever waits for a sandbox goes first. Rejects when store or
+   * engine does not answer.
+   */
   async pass(stopping: AbortSignal): Promise<void> {
+    const { starter, clock } = this.#options;
     try {
       for (;;) {
         const plan = await this.#plan();
         if (plan === null) return;
         for (const spare of plan.retire) this.#retire(spare);
-        const next = stopping.aborted ? undefined : plan.make.find((kind) => this.#mayMake(kind));
-        if (next === undefined) return;
-        await this.#make(next);
+        const next = plan.make.find(({ profile }) => this.#pauses.mayTry(profile.name, clock.monotonic()));
+        if (next === undefined || stopping.aborted) return;
+        if (starter.idle) await this.#make(next);
+        else await clock.pause(GIVE_WAY_MS, stopping);
       }
     } finally {
       this.#tending = false;
@@ -113,12 +119,6 @@ export class Spares {
     if (backoff.mayTry(spare.container, clock.monotonic())) tasks.add(teardown.removeSpare(spare));
   }
 
-  /** Whoever waits for a sandbox goes first. */
-  #mayMake(kind: SpareKind): boolean {
-    const { starter, clock } = this.#options;
-    return starter.idle && this.#pauses.mayTry(pauseOf(kind), clock.monotonic());
-  }
-
   async #make(kind: SpareKind): Promise<void> {
     const { store, engine, starter, teardown, clock, emit } = this.#options;
     const { profile, spec } = kind;
@@ -129,10 +129,10 @@ export class Spares {
         made = container;
       });
       await store.addSpare({ ...spare, engine: await engine.mark(), url, profile: profile.name, spec, createdAt });
-      this.#pauses.succeeded(pauseOf(kind));
+      this.#pauses.succeeded(profile.name);
       emit({ type: 'spare-added', profile: profile.name, container: spare.container });
     } catch (error) {
-      this.#pauses.failed(pauseOf(kind), clock.monotonic());
+      this.#pauses.failed(profile.name, clock.monotonic());
       emit({ type: 'spare-failed', profile: profile.name, code: codeOf(error), message: messageOf(error) });
       if (made !== null) await teardown.removeSpare(made);
     }

@@ -70,8 +70,8 @@ export class Starts {
   }
 
   /**
-   * A spare becomes the sandbox: claimed in the store, then renamed, then looked at, since it may have died in the pool.
-   * Null: there is none.
+   * A spare becomes the sandbox: claimed in the store, renamed, then looked at, since it may have died in the pool. Null:
+   * there is none. One that is of no use is named by the record, and residue of whoever takes the sandbox next.
    */
   async #useSpare(
     reply: StartReply,
@@ -81,28 +81,16 @@ export class Starts {
   ): Promise<Step | null> {
     const { store, runtime } = this.#options;
     const { id, profile, spec } = wanted;
-    while (profile.spares > 0) {
-      const spare = await store.claimSpare(id, reply.fence, profile.name, spec);
-      if (spare === 'moved') return 'moved';
-      if (spare === null) break;
-      made(spare.container);
-      const named = await runtime.dedicate(id, spare);
-      if (named === 'gone') continue;
-      if (named === 'name_taken') return { reply: { ...reply, residue: spare.container }, residueHow: 'kill' };
-      const seen = await runtime.look({ container: spare.container });
-      if (seen.kind === 'unknown') throw cannotTell(id, seen.cause);
-      if (seen.kind !== 'running' || seen.container.url === null) return lookAgain(reply);
-      const mine = seen.container.role.kind === 'sandbox' && seen.container.role.id === id;
-      if (!mine) return 'moved';
-      return this.#activateMade(
-        reply,
-        wanted,
-        caller,
-        { container: spare.container, url: seen.container.url },
-        'spare',
-      );
-    }
-    return null;
+    if (profile.spares === 0) return null;
+    const spare = await store.claimSpare(id, reply.fence, profile.name, spec);
+    if (spare === null || spare === 'moved') return spare;
+    const { container } = spare;
+    made(container);
+    await runtime.dedicate(id, spare);
+    const seen = await runtime.look({ sandbox: id });
+    if (seen.kind === 'unknown') throw cannotTell(id, seen.cause);
+    if (seen.kind !== 'running' || seen.container.id !== container || seen.container.url === null) return 'moved';
+    return this.#activateMade(reply, wanted, caller, { container, url: seen.container.url }, 'spare');
   }
 
   async #make(

@@ -114,15 +114,51 @@ test('[C-06] a slow start keeps the pool: no peer makes a second one or removes 
   const starting = a.points.hold('waitReady');
   const filling = a.spares.pass(never);
   await starting.reached;
+  const [under] = names(world);
   for (let step = 0; step < 9; step += 1) {
     await world.clock.advance(LEASE_MS / 3);
     await a.spares.stay();
     await refill(b);
   }
-  expect(world.engine.containers).toHaveLength(1);
+  expect(names(world)).toEqual([under]);
   starting.release();
   await filling;
   expect(a.spares.levels().get('default')).toEqual({ ready: 1, wanted: 1 });
+});
+
+test('[C-06] one that the pool does not know is removed once it was seen for a lease', async () => {
+  const world = new World();
+  const a = world.replica('a');
+  const { container } = await a.runtime.createSpare({
+    profile: world.profile,
+    spec: 'spec-1',
+    owner: asOwnerId('dead'),
+  });
+  await refill(a);
+  await refill(a);
+  await world.clock.advance(LEASE_MS - 1);
+  await refill(a);
+  expect(world.engine.find(container)).toBeDefined();
+  await world.clock.advance(1);
+  await refill(a);
+  expect(world.engine.containers).toEqual([]);
+});
+
+test('[C-05] a spare that was claimed, or has another name, is not removed as a spare', async () => {
+  const world = new World();
+  const a = world.replica('a', { spares: 1 });
+  await refill(a);
+  const spare = world.database.spares.waiting[0]!;
+  const dedicate = a.points.hold('dedicate');
+  const taking = a.take('u');
+  await dedicate.reached;
+  expect(await a.teardown.removeSpare(spare)).toBe('kept');
+  expect(world.engine.get(spare.container).name).toBe(spare.name);
+  dedicate.release();
+  handedOut(await taking);
+  Object.assign(world.database, { spares: new MemorySpares() });
+  expect(await a.teardown.removeSpare(spare)).toBe('kept');
+  expect(world.engine.get(spare.container).state).toBe('running');
 });
 
 test('[C-05] a start that fails is cleaned up, and tried again after a pause that grows', async () => {
@@ -141,6 +177,12 @@ test('[C-05] a start that fails is cleaned up, and tried again after a pause tha
   await refill(a);
   expect(a.points.count('createSpare')).toBe(2);
   a.points.repair('waitReady');
+  await world.clock.advance(30_000);
+  await refill(a);
+  expect(a.spares.levels().get('default')).toEqual({ ready: 1, wanted: 1 });
+  handedOut(await a.take('u'));
+  a.points.failNext('waitReady', failing());
+  await refill(a);
   await world.clock.advance(30_000);
   await refill(a);
   expect(a.spares.levels().get('default')).toEqual({ ready: 1, wanted: 1 });
@@ -165,11 +207,13 @@ test('[C-05] whoever waits for a sandbox goes before the pool', async () => {
   const start = a.points.hold('start');
   const waiting = a.take('u');
   await start.reached;
-  await a.spares.pass(never);
+  const filling = a.spares.pass(never);
+  await world.clock.advance(1_000);
   expect(a.points.count('createSpare')).toBe(0);
   start.release();
   await waiting;
-  await refill(a);
+  await world.clock.advance(1_000);
+  await filling;
   expect(a.points.count('createSpare')).toBe(1);
 });
 
@@ -206,6 +250,28 @@ test('[C-05] a spare whose claimer died before it was renamed is removed with th
   await b.tasks.drained(60_000);
   expect(world.engine.containers).toEqual([]);
   expect(world.record('u')?.state).toBe('gone');
+});
+
+test('[A-11] also when the start had a residue to clear: both are removed', async () => {
+  const world = new World();
+  const a = world.replica('a', { spares: 1 });
+  handedOut(await a.take('u'));
+  await refill(a);
+  world.engine.kill(world.engine.containers[0]!.id);
+  const remove = a.points.hold('remove');
+  a.points.failNext('dedicate', new BrokerError('runtime_timeout', 'no answer'));
+  const taking = a.take('u');
+  await remove.reached;
+  remove.release();
+  await expect(taking).rejects.toMatchObject({ code: 'runtime_timeout' });
+  await a.tasks.drained(60_000);
+  expect(world.engine.containers).toEqual([]);
+});
+
+test('[C-05] a profile that wants no spares takes none', async () => {
+  const world = new World();
+  await refill(world.replica('a', { spares: 1 }));
+  expect(handedOut(await world.replica('b').take('u')).origin).toBe('created');
 });
 
 test('[S-05] a replica that removes its sandboxes removes the spares it made, and no peer’s', async () => {
