@@ -42,12 +42,15 @@ export function addressOf(
   port: number | null,
   rules: AddressRules,
 ): Address | null {
+  if (rules.address === 'network') {
+    // On a network without a way out (`internal`) the engine lists no ports at all.
+    const inside = ports.length === 0 ? port : privatePort(ports, port);
+    const host = networkHost(networks, rules.network);
+    if (inside === null || host === null) return null;
+    return { url: httpUrl(host, inside), probeUrl: httpUrl(host, inside) };
+  }
   const inside = privatePort(ports, port);
   if (inside === null) return null;
-  if (rules.address === 'network') {
-    const host = networkHost(networks, rules.network);
-    return host === null ? null : { url: httpUrl(host, inside), probeUrl: httpUrl(host, inside) };
-  }
   const outside = publishedPort(ports, inside, rules);
   if (outside === null) return null;
   return {

@@ -95,6 +95,13 @@ test('[R-20] on a network the url names the container, of that network and no ot
   expect(urlOf(entry, { address: 'network', network: 'gone' })).toBeNull();
 });
 
+test('[R-20] on a network without a way out, for which the engine lists no ports, the port is the one of its profile', () => {
+  const entry = { Ports: [], NetworkSettings: { Networks: { mine: { IPAddress: '10.2.0.3' } } } };
+  expect(urlOf(entry, { address: 'network', network: 'mine' })).toBe('http://10.2.0.3:8080');
+  expect(urlOf(entry, { address: 'network', network: 'mine' }, null)).toBeNull();
+  expect(urlOf(entry)).toBeNull();
+});
+
 test('[R-05] only a running container has a url', () => {
   for (const State of ['created', 'paused', 'restarting', 'removing', 'exited', 'dead', 'stopping']) {
     expect(urlOf({ State })).toBeNull();
