@@ -8,6 +8,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { CAPACITY_MUTATIONS } from './prove/capacity-mutations.ts';
 import { LIFECYCLE_MUTATIONS } from './prove/lifecycle-mutations.ts';
 import { LUA_LIBRARY_MUTATIONS } from './prove/lua-library-mutations.ts';
 import { LUA_MUTATIONS } from './prove/lua-mutations.ts';
@@ -29,6 +30,7 @@ const mutations: readonly Mutation[] = [
   ...LIFECYCLE_MUTATIONS,
   ...TIMER_MUTATIONS,
   ...SPARE_MUTATIONS,
+  ...CAPACITY_MUTATIONS,
   ...LUA_MUTATIONS,
   ...LUA_LIBRARY_MUTATIONS,
 ].filter(({ rule, file }) => rule.includes(wanted) || file.includes(wanted));

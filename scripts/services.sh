@@ -1,10 +1,12 @@
 # Sourced by test.sh and demo.sh, in the repository's root: finds a Docker engine and a Redis, or starts private ones.
 #
-#   ensure_node      node_modules and a Node that runs TypeScript
-#   ensure_engine    exports DOCKER_HOST
-#   ensure_redis     exports REDIS_URL
-#   stop_services    stops exactly what was started here, and removes every trace of it
-#   run COMMAND…     runs a command so that a signal to the script reaches the script at once; end_child ends it
+#   ensure_node        node_modules and a Node that runs TypeScript
+#   ensure_engine      exports DOCKER_HOST
+#   ensure_redis       exports REDIS_URL
+#   ensure_prometheus  puts prometheus and promtool on the PATH
+#   ensure_compose     installs what docker-compose.yml is tried with
+#   stop_services      stops exactly what was started here, and removes every trace of it
+#   run COMMAND…       runs a command so that a signal to the script reaches the script at once; end_child ends it
 #
 # A private engine lives in ./.run/engine-<pid>, with a bridge of its own beside whatever else runs on the machine.
 # What is needed to take it down again stands in files there, so that the next run can clear up after a killed one.
@@ -147,6 +149,39 @@ stop_redis() {
     wait_for_end "$pid" 10
   fi
   rm -rf "$1"
+}
+
+# --- Prometheus, for the tests of metrics and alerts ----------------------------------------------------------------
+
+# Two programs out of Debian's package, and nothing of its dependencies or its service. Without them those tests fail.
+ensure_prometheus() {
+  local tools="$RUN_DIR/tools" folder
+  export PATH="$PATH:$tools"
+  if command -v prometheus >/dev/null && command -v promtool >/dev/null; then return 0; fi
+  if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
+    say 'prometheus and promtool are not here: install them, or the tests that need them fail'
+    return 0
+  fi
+  say 'fetching the Debian package prometheus'
+  mkdir -p "$tools"
+  folder="$(mktemp -d)"
+  (
+    cd "$folder" || exit
+    apt-get download -q prometheus || { [ "$(id -u)" = 0 ] && apt-get update -q && apt-get download -q prometheus; }
+    dpkg -x prometheus_*.deb . && mv usr/bin/prometheus usr/bin/promtool "$tools"
+  ) >"$folder/log" 2>&1 </dev/null || { say 'that failed; its last lines:'; tail -n 5 "$folder/log" >&2; }
+  rm -rf "$folder"
+  hash -r
+}
+
+# --- docker-compose, for the tests of docker-compose.yml ------------------------------------------------------------
+
+# The compose plugin of a Docker that is here, or Debian's; and HAProxy, whose image cannot be had where no registry is in
+# reach. Without them those tests fail.
+ensure_compose() {
+  local wanted=(haproxy:haproxy redis-server:redis-server)
+  docker compose version >/dev/null 2>&1 || wanted+=(docker-compose:docker-compose)
+  PATH="$PATH:/usr/sbin" ensure_commands 'What tests docker-compose.yml, and fails otherwise,' "${wanted[@]}" || return 0
 }
 
 # --- both -----------------------------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ if [ "$#" -gt 0 ] && listed="$(vitest list --filesOnly "$@" 2>/dev/null)"; then
 fi
 if $real; then
   ensure_engine && ensure_redis && scripts/build-sandbox-image.sh || exit
+  case "${listed:-test/deploy}" in *test/deploy*) ensure_prometheus && ensure_compose ;; esac
   node scripts/engine.ts inventory | sort >"$work/before" || exit
 fi
 

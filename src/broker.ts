@@ -1,12 +1,15 @@
 import type { BrokerConfig } from './config/broker-config.ts';
+import { dockerConfig, lifecycleSettings, storeConfig } from './config/slices.ts';
 import { messageOf } from './domain/errors.ts';
 import type { Emit } from './domain/events.ts';
 import { asOwnerId } from './domain/ids.ts';
 import type { Clock, NewId, Random } from './domain/timing.ts';
 import { type App, buildApp } from './http/app.ts';
+import { listen } from './http/listen.ts';
 import { type OpenStore, openStore } from './leases/open-store.ts';
 import { assembleLifecycle } from './lifecycle/assemble.ts';
 import { BackgroundLoop, type LoopOptions, stopAll } from './lifecycle/background-loop.ts';
+import { History } from './lifecycle/history.ts';
 import { logEvents } from './observability/event-log.ts';
 import { instrument } from './observability/instrument.ts';
 import type { Logger } from './observability/logger.ts';
@@ -14,6 +17,7 @@ import { createMetrics } from './observability/metrics.ts';
 import { specHash } from './runtime/container-spec.ts';
 import { DockerRuntime } from './runtime/docker-runtime.ts';
 import { Handouts } from './service/handouts.ts';
+import { SandboxHistory } from './service/history.ts';
 import { Readiness } from './service/readiness.ts';
 import { Sandboxes } from './service/sandboxes.ts';
 
@@ -30,6 +34,8 @@ export interface BrokerOptions {
 
 /** How soon a pass that failed is tried again: a dependency that comes back is noticed within it. */
 const RETRY_MS = 1_000;
+/** How often what happened to sandboxes is written down. */
+const HISTORY_MS = 250;
 /** The part of the drain time that is kept for the sandboxes, once no caller is waited for any more. */
 const SANDBOXES_SHARE = 0.4;
 const MEMORY_WARNING = 'the memory store cannot see peers: run one replica only, or share a Redis (store.url)';
@@ -51,7 +57,6 @@ export class Broker {
    */
   async start(): Promise<{ readonly host: string; readonly port: number }> {
     const { config, owner, clock, newId, logger } = this.#options;
-    const { host, port } = config.server;
     const opened = await openStore({
       config: storeConfig(config),
       owner: asOwnerId(owner),
@@ -62,12 +67,9 @@ export class Broker {
     if (!opened.store.seesPeers) logger.warn(MEMORY_WARNING);
     const parts = build(this.#options, opened, this.#drained.signal);
     this.#parts = parts;
-    await parts.app.listen({ host, port }).catch((error: unknown) => {
-      throw listenError(error, host, port);
-    });
-    for (const loop of [parts.renewing, ...parts.loops]) loop.start();
-    const address = parts.app.server.address();
-    return { host, port: typeof address === 'object' && address !== null ? address.port : port };
+    const address = await listen(parts.app, config.server);
+    for (const loop of [parts.renewing, parts.writing, ...parts.loops]) loop.start();
+    return address;
   }
 
   /**
@@ -82,7 +84,8 @@ export class Broker {
   async #stop(): Promise<void> {
     if (this.#parts === null) return;
     const { config, clock, logger } = this.#options;
-    const { readiness, tasks, app, loops, preparing, renewing, shutdown, opened, runtime } = this.#parts;
+    const { readiness, tasks, app, loops, preparing, renewing, writing, history, shutdown, opened, runtime } =
+      this.#parts;
     const end = clock.monotonic() + config.shutdown.drainTimeoutMs * 0.95;
     const left = (): number => Math.max(0, end - clock.monotonic());
     const guarded = async (what: string, step: Promise<unknown>): Promise<void> => {
@@ -103,6 +106,10 @@ export class Broker {
     );
     await guarded('finish removals', tasks.drained(left() / 2));
     await guarded('stop renewal', renewing.stop(left() / 2));
+    await guarded(
+      'write history',
+      writing.stop(left() / 2).then(() => within(clock, left() / 2, history.flush())),
+    );
     await guarded('close http', within(clock, left() / 2, app.close()));
     await guarded('close store', within(clock, left(), opened.close()));
     await guarded('close engine', within(clock, left(), runtime.close()));
@@ -117,23 +124,34 @@ function build(
   opened: OpenStore,
   drained: AbortSignal,
 ) {
-  const { deployment, capacity, profiles } = config;
+  const { deployment, capacity, lease, profiles } = config;
   const idleMs = config.idle.timeoutMs;
   const metrics = createMetrics({
-    tracked: () => tracked.size,
-    openTasks: () => tasks.size,
-    ready: () => readiness.because === null,
+    wall: () => clock.wall(),
+    about: { version, deployment, store: config.store.type, maxSandboxes: capacity.max, leaseMs: lease.durationMs },
+    readings: {
+      tracked: () => tracked.size,
+      openTasks: () => tasks.size,
+      ready: () => readiness.because === null,
+      waiting: () => admission.waiting,
+      teardowns: () => lifecycle.teardown.open(),
+      spares: () => spares.levels(),
+      imagesPresent: () => images.problem === null,
+      followsEngine: () => liveness.current,
+    },
   });
   const toLog = logEvents(logger);
   const emit: Emit = (event) => {
     toLog(event);
     metrics.observe(event);
+    history.note(event);
   };
 
   const now = (): number => clock.monotonic();
   const store = instrument(opened.store, now, metrics.storeCall);
   const docker = new DockerRuntime({ ...dockerConfig(config), profiles, clock, newId, emit });
   const runtime = instrument(docker, now, metrics.engineCall);
+  const history = new History({ store: store.history, owner: store.owner, clock, emit });
   const specs = new Map([...profiles].map(([name, profile]) => [name, { profile, spec: specHash(profile) }]));
   const settings = { ...lifecycleSettings(config), profiles: specs };
   const lifecycle = assembleLifecycle({ store, runtime, settings, clock, random, emit });
@@ -143,6 +161,7 @@ function build(
     engine,
     admission,
     images,
+    headroom,
     turns,
     liveness,
     acquire,
@@ -162,7 +181,10 @@ function build(
     await renewal.pass();
     await spares.stay();
   });
-  const preparing = loop('images', intervalMs, 'at once', () => readiness.noting('images', images.pass()));
+  const preparing = loop('images', intervalMs, 'at once', async () => {
+    await readiness.noting('images', images.pass());
+    await headroom.look();
+  });
   const reconciling = loop('reconcile', intervalMs, 'at once', async () => {
     await readiness.noting('reconcile', reconciler.pass());
     preparing.start(); // an engine that does not answer is told once
@@ -171,7 +193,11 @@ function build(
     ...{ name: 'liveness', intervalMs: RETRY_MS, first: 'at once', clock, random, emit },
     pass: (stopping) => liveness.follow(stopping),
   });
+  const writing = loop('history', HISTORY_MS, 'jittered', () => history.flush());
   const refilling = loop('spares', intervalMs, 'jittered', (stopping) => spares.pass(stopping));
+  store.listen((news) => {
+    if (news === 'spare-taken') refilling.wake();
+  });
   const loops = [
     reconciling,
     following,
@@ -192,47 +218,19 @@ function build(
   };
   const destroyWaitMs = config.runtime.docker.timeoutMs;
   const waiting = (): number => admission.waiting;
-  const service = new Sandboxes({ ...common, handouts, destroy, readiness, about, waiting, destroyWaitMs });
+  const service = new Sandboxes({
+    ...common,
+    handouts,
+    destroy,
+    history: new SandboxHistory({ store, runtime }),
+    readiness,
+    about,
+    waiting,
+    destroyWaitMs,
+  });
   const draining = (): boolean => readiness.draining;
   const app: App = buildApp({ service, auth: config.auth, logger, emit, metrics, version, newId, draining });
-  return { app, opened, runtime, readiness, tasks, shutdown, renewing, preparing, loops };
-}
-
-function lifecycleSettings({ lease, holds, idle, reconcile, acquire, capacity }: BrokerConfig) {
-  return {
-    leaseMs: lease.durationMs,
-    holdTtlMs: holds.ttlMs,
-    idleMs: idle.timeoutMs,
-    reconcileIntervalMs: reconcile.intervalMs,
-    startTimeoutMs: acquire.startTimeoutMs,
-    parallelStarts: acquire.parallelStarts,
-    capacity,
-  };
-}
-
-function storeConfig({ deployment, store, lease, holds, capacity }: BrokerConfig) {
-  const policy = {
-    leaseMs: lease.durationMs,
-    holdTtlMs: holds.ttlMs,
-    maxSandboxes: capacity.max,
-    maxPerUser: capacity.perUser,
-  };
-  return { ...store, deployment, policy };
-}
-
-function dockerConfig({ deployment, runtime: { docker } }: BrokerConfig) {
-  const { engine, ...rest } = docker;
-  return { ...rest, deployment, connection: engine };
-}
-
-function listenError(error: unknown, host: string, port: number): Error {
-  const code = error instanceof Error && 'code' in error ? error.code : null;
-  if (code === 'EADDRINUSE')
-    return new Error(`Port ${port} on ${host} is in use by another program. Set server.port, or stop it.`);
-  if (code === 'EADDRNOTAVAIL') return new Error(`This machine has no address ${host}. Set server.host.`);
-  if (code === 'EACCES')
-    return new Error(`Port ${port} may not be used by this user. Set server.port to one above 1023.`);
-  return new Error(`Cannot listen on ${host}:${port}: ${messageOf(error)}`);
+  return { app, opened, runtime, readiness, tasks, shutdown, history, renewing, writing, preparing, loops };
 }
 
 /** The step, or an error once its time is over. */

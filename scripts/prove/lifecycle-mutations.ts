@@ -30,7 +30,7 @@ export const LIFECYCLE_MUTATIONS: readonly Mutation[] = [
     ['a container that was found and is not ready is kept', "      if (hasCode(error, 'sandbox_not_ready')) return error;\n", ''],
     ['what has ended under the name is residue, not a failure', "      if (hasCode(error, 'sandbox_start_failed')) return 'ended' as const;\n", ''],
     ['a stopped container under the name becomes residue', "if (seen.kind === 'stopped') {\n        const next", "if (seen.kind === ('never' as never)) {\n        const next"],
-    ['an engine that cannot tell starts nothing', "if (seen.kind === 'unknown') throw cannotTell(id, seen.cause);", ''],
+    ['an engine that cannot tell starts nothing', "if (seen.kind === 'unknown') throw cannotTell(id, seen.cause);\n      if (seen.kind === 'stopped')", "if (seen.kind === 'stopped')"],
     ['residue is removed before a new container is used', 'if (reply.residue !== null && !(await teardown.clearResidue', "if (reply.residue === ('never' as never) && !(await teardown.clearResidue"],
   ]),
   ...rulesOf('src/lifecycle/starter.ts', LIFECYCLE, [

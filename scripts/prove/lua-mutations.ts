@@ -15,9 +15,6 @@ export const LUA_MUTATIONS: readonly Mutation[] = [
     ['an empty identity takes the first', "recorded ~= '' and recorded ~= asked", 'recorded ~= asked'],
     ['a fence exceeds the one that the caller knows', 'next_fence(stored and stored.fence, known)', 'next_fence(stored and stored.fence)'],
     ['a fence exceeds that of the record', 'next_fence(stored and stored.fence, known)', 'next_fence(known)'],
-    ['the fleet has a limit', "fleet_limit > 0 and redis", 'false and redis'],
-    ['a user has a limit', 'user_limit > 0 and redis', 'false and redis'],
-    ['without a limit there is none', 'fleet_limit > 0 and ', ''],
     ['a start over a tombstone asks for capacity', "if not r or r.state == 'gone' then", 'if not r then'],
     ['why it ended is told to the next start', "r.spec, r.previous = spec, stored and stored.previous or ''", 'r.spec = spec'],
     ['each handout is a hold', '    add_hold(r, fence, now + hold_ms)\n', ''],
@@ -58,7 +55,7 @@ export const LUA_MUTATIONS: readonly Mutation[] = [
   ...script('release', [
     ['nobody ends the unknown hold', 'hold ~= 0 and ', ''],
     ['a hold that ran out is unknown', ' or r.holds[n][2] <= now', ''],
-    ['the last one starts the idle clock', 'if #r.holds == 0 then r.idleSince = now end', ''],
+    ['the last one starts the idle clock', '    r.idleSince = now\n', ''],
     ['the hold ends', 'table.remove(r.holds, n)', ''],
   ]),
   ...script('adopt', [
@@ -153,7 +150,6 @@ export const LUA_MUTATIONS: readonly Mutation[] = [
     ['of two one gets it', "redis.call('ZREM', KEYS[8], place)", ''],
     ['of the same profile and spec', "'[' .. arg(2) .. ':', '(' .. arg(2) .. ';', 'LIMIT', 0, 1)", "'-', '+', 'LIMIT', 0, 1)"],
     ['one that was claimed is noted', "redis.call('ZADD', KEYS[10], digits(now + kept_ms), container)", ''],
-    ['the start names it', '  r.container = container\n', ''],
   ]),
   ...script('retire-spare', [
     ['one that was claimed is kept', "if redis.call('ZSCORE', KEYS[9], ARGV[8]) then return { 'claimed' } end", ''],

@@ -27,5 +27,5 @@ export const LIFECYCLE = [
   ...unit('reconcile-plan', 'tracked', 'sightings', 'turns', 'engine', 'failed-starts', 'destroy', 'liveness'),
   ...unit('renewal', 'reconciler', 'shutdown', 'acquire', 'starts', 'teardown', 'timers', 'acquire-moves'),
 ];
-export const CAPACITY = unit('capacity', 'eviction');
+export const CAPACITY = [...unit('capacity', 'eviction', 'admission', 'census', 'headroom')];
 export const LOOP = unit('background-loop', 'background-stop');

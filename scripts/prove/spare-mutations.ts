@@ -15,8 +15,7 @@ export const SPARE_MUTATIONS: readonly Mutation[] = [
     ['spares: whoever does not tend it leaves nothing', 'if (this.#tender?.owner === owner) this', 'this'],
   ]),
   ...rulesOf('src/leases/memory-store.ts', MEMORY, [
-    ['spares: to my start of this fence only', "if (!isMine(stored, at, 'starting', fence)) return { reply: 'moved' };", "if (stored === null) return { reply: 'moved' };"],
-    ['spares: the start names it', 'record: { ...stored, container: reply.container }', 'record: stored'],
+    ['spares: to my start of this fence only', "isMine(stored, at, 'starting', fence) ? spares", 'stored !== null ? spares'],
   ]),
   ...rulesOf('src/lifecycle/spare-plan.ts', SPARES, [
     ['spares: one that does not run is no use', '.filter(({ container }) => running.has(container))', ''],
@@ -26,7 +25,7 @@ export const SPARE_MUTATIONS: readonly Mutation[] = [
     ['spares: what is left is shared out', '    room -= wanted;\n', ''],
     ['spares: the oldest go first', '.sort((a, b) => b.createdAt - a.createdAt)', '.sort((a, b) => a.createdAt - b.createdAt)'],
     ['spares: one that is being started is left', '.filter(({ id }) => scene.isForgotten(id))', ''],
-    ['spares: what is of no use goes', 'retire.push(...pool.spares.filter(({ container }) => !used.has(container)));', ''],
+    ['spares: what is of no use goes', 'pool.spares.filter(({ container }) => !used.has(container))', '[] as typeof forgotten'],
   ]),
   ...rulesOf('src/lifecycle/spares.ts', SPARES, [
     ['spares: one replica at a time', 'return this.#tending ? plan : null;', 'return plan;'],
@@ -39,7 +38,8 @@ export const SPARE_MUTATIONS: readonly Mutation[] = [
     ['spares: forgotten after a lease', '>= leaseMs', '>= 0'],
   ]),
   ...rulesOf('src/lifecycle/teardown.ts', SPARES, [
-    ['spares: one that was claimed is not removed', "      if (!(await store.retireSpare(container))) return 'kept';\n", ''],
+    ['spares: one that was claimed is not removed', "if (!retired && !forgotten) return 'kept';", ''],
+    ['spares: one whose claimer is gone is removed', ' && !forgotten', ''],
     ['spares: one that has another name is not removed', "if (!(await runtime.condemnSpare(spare))) return 'kept';", 'await runtime.condemnSpare(spare);'],
   ]),
   ...rulesOf('src/lifecycle/starts.ts', SPARES, [

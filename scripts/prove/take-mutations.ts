@@ -7,8 +7,6 @@ export const TAKE_MUTATIONS: readonly Mutation[] = [
     ['take: another identity is refused', "if (known !== null && !agrees(known, request.identity)) return { reply: 'mismatch' };", ''],
     ['take: a fence exceeds the one that the caller knows', 'at.nextFence(stored?.fence, request.known)', 'at.nextFence(stored?.fence)'],
     ['take: a fence exceeds that of the record', 'at.nextFence(stored?.fence, request.known)', 'at.nextFence(request.known)'],
-    ['take: the fleet has a limit', "if (maxSandboxes > 0 && usage.fleet >= maxSandboxes) return { reply: { kind: 'full', scope: 'fleet' } };", ''],
-    ['take: a user has a limit', "if (maxPerUser > 0 && usage.user >= maxPerUser) return { reply: { kind: 'full', scope: 'user' } };", ''],
     ['take: a start over a tombstone asks for capacity', "if (known === null || known.state === 'gone') {", 'if (known === null) {'],
     ['take: why it ended is told to the next start', 'previous: stored?.previous ?? null', 'previous: null'],
     ['take: each handout is a hold', 'withHold(taken, fence, until, at.now)', 'taken'],

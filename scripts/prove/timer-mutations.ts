@@ -1,6 +1,6 @@
-import { CAPACITY, LIFECYCLE, LOOP, type Mutation, rulesOf } from './mutation.ts';
+import { LIFECYCLE, LOOP, type Mutation, rulesOf } from './mutation.ts';
 
-/** The rules of renewing, reaping, reconciling, making room and ending. */
+/** The rules of renewing, reaping, reconciling and ending. */
 // biome-ignore format: one row a rule
 export const TIMER_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/lifecycle/removal-backoff.ts', LIFECYCLE, [
@@ -61,21 +61,6 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/lifecycle/liveness.ts', LIFECYCLE, [
     ['an end that the list does not show yet is looked at again', 'await clock.pause(END_LOOK_MS);', 'return;'],
     ['an exit code that was told is kept for the removal', 'told ?? this.#exitCodes.get(container) ?? null', 'told'],
-  ]),
-  ...rulesOf('src/lifecycle/eviction.ts', CAPACITY, [
-    ['what goes is what was unheld longest', 'found.sort((a, b) => a.since - b.since)', 'found.sort((a, b) => b.since - a.since)'],
-    ['at a limit of a user one of that user goes', '(userId === null || seen.record.userId === userId)', 'true'],
-    ['where one cannot go another one does', "if (claim === 'refused') continue;", "if (claim === 'refused') return false;"],
-    ['there is room once it is gone', "if ((await teardown.run(claim, 'capacity')) === 'removed') return true;", "await teardown.run(claim, 'capacity');"],
-  ]),
-  ...rulesOf('src/lifecycle/admission.ts', CAPACITY, [
-    ['whoever comes later stands behind those who wait', 'if (behind !== null) return this.#inLine', 'if (behind === undefined) return this.#inLine'],
-    ['who has a sandbox does not wait for one', 'return isNew ? {', 'return true ? {'],
-    ['at a limit one makes room', '(await this.#options.eviction.makeRoom(userId)) ?', 'userId === undefined ?'],
-    ['the head of the line asks again', 'await clock.pause(Math.min(ASK_AGAIN_MS * (1 + random()), left()), gaveUp);', 'await clock.pause(left(), gaveUp);'],
-    ['only the head of the line asks', 'if (line[0] !== place) await this.#until(place.atHead.promise, left(), gaveUp);', ''],
-    ['who leaves the line lets the next one ask', '      line[0]?.atHead.resolve();\n', ''],
-    ['a user waits in a line of its own', "first.scope === 'user' ? lineOf(request.identity.userId) : FLEET", 'FLEET'],
   ]),
   ...rulesOf('src/lifecycle/shutdown.ts', LIFECYCLE, [
     ['shutdown removes only what was handed out here', '.filter(({ handedOut }) => handedOut)', ''],

@@ -3,20 +3,23 @@ import type { ContainerId, Fence, OwnerId, SandboxId } from './ids.ts';
 import type { ShownState } from './sandbox.ts';
 
 /** How a caller came by its sandbox. */
-export type Origin = 'created' | 'spare' | 'discovered' | 'reclaimed' | 'reused';
+export const ORIGINS = ['created', 'spare', 'discovered', 'reclaimed', 'reused'] as const;
+export type Origin = (typeof ORIGINS)[number];
 /** Why a container is removed. */
-export type RemovalReason =
-  | 'idle'
-  | 'capacity'
-  | 'explicit'
-  | 'residue'
-  | 'failed-start'
-  | 'expired'
-  | 'stray'
-  | 'unsettled'
-  | 'shutdown'
-  | 'replaced'
-  | 'spare';
+export const REMOVAL_REASONS = [
+  'idle',
+  'capacity',
+  'explicit',
+  'residue',
+  'failed-start',
+  'expired',
+  'stray',
+  'unsettled',
+  'shutdown',
+  'replaced',
+  'spare',
+] as const;
+export type RemovalReason = (typeof REMOVAL_REASONS)[number];
 
 interface About {
   readonly sandbox: SandboxId;
@@ -54,6 +57,8 @@ export type BrokerEvent =
   | ({ readonly type: 'lease-lost' } & About)
   | ({ readonly type: 'lease-reasserted' } & About)
   | ({ readonly type: 'record-unreadable'; readonly message: string } & About)
+  /** The store was away for so long that lines of the sandboxes' histories were given up. */
+  | { readonly type: 'history-dropped'; readonly lines: number }
   | { readonly type: 'spare-added'; readonly profile: string; readonly container: ContainerId }
   | {
       readonly type: 'spare-failed';
@@ -69,7 +74,21 @@ export type BrokerEvent =
       readonly steps: number;
       /** This replica's sandboxes by state. */
       readonly owned: Readonly<Record<ShownState, number>>;
+      /** All sandboxes of the fleet by state. */
+      readonly fleet: Readonly<Record<ShownState, number>>;
+      /** How many records cannot be read. */
+      readonly unreadable: number;
+      /** Containers that no record accounts for, and for how long the first of them has been seen so. */
+      readonly suspects: { readonly count: number; readonly oldestMs: number };
       readonly durationMs: number;
+    }
+  /** A pass of a loop that succeeded; `lagMs`: how much later than planned it began. */
+  | {
+      readonly type: 'loop-pass';
+      readonly loop: string;
+      readonly intervalMs: number;
+      readonly durationMs: number;
+      readonly lagMs: number;
     }
   | {
       readonly type: 'loop-failed';
@@ -90,6 +109,14 @@ export type BrokerEvent =
   | { readonly type: 'store-evicts'; readonly policy: string }
   | { readonly type: 'loop-recovered'; readonly loop: string }
   | { readonly type: 'image-pull'; readonly image: string; readonly progress: string }
+  /** `capacity.max` sandboxes of this profile would need more memory than the engine's machine has. */
+  | {
+      readonly type: 'capacity-exceeds-engine';
+      readonly maxSandboxes: number;
+      readonly profile: string;
+      readonly neededBytes: number;
+      readonly engineBytes: number;
+    }
   | { readonly type: 'engine-mismatch'; readonly expected: string; readonly seen: string }
   | {
       readonly type: 'dependency';

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { asSandboxId, type SandboxId } from './ids.ts';
 
 /** Whose sandbox it is. All four are opaque text; they reach names, paths and keys only as a hash. */
@@ -16,7 +16,12 @@ export interface Identity {
  */
 export function sandboxId({ deployment, profile, userId, threadId }: Identity): SandboxId {
   const text = JSON.stringify([deployment, profile, userId, threadId]);
-  return asSandboxId(createHash('sha256').update(text, 'utf8').digest('hex').slice(0, 32));
+  return asSandboxId(hash('sha256', text).slice(0, 32));
+}
+
+/** What a user is known by where only sameness counts: the SHA-1 of the id, in hexadecimal, as the lease store's scripts make it. */
+export function userHash(userId: string): string {
+  return hash('sha1', userId);
 }
 
 const ID = /^[0-9a-f]{32}$/;

@@ -10,6 +10,7 @@ import { endConnectionsOnClose } from './connections.ts';
 import { collectDocument, docsRoutes } from './docs.ts';
 import { Failures } from './failures.ts';
 import { healthRoutes } from './health.ts';
+import { historyRoutes } from './history.ts';
 import { type Metrics, metricsRoutes } from './metrics.ts';
 import { givenRequestId, observe } from './request-log.ts';
 import { sandboxRoutes } from './sandboxes.ts';
@@ -96,6 +97,7 @@ export function buildApp(options: AppOptions): App {
     });
     v1.setNotFoundHandler(failures.notFound);
     sandboxRoutes(v1, { service, emit });
+    historyRoutes(v1, service);
     statusRoutes(v1, service);
   }
 }

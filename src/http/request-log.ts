@@ -54,7 +54,10 @@ function requestEvent({ method, routeOptions }: FastifyRequest, reply: FastifyRe
   return { type: 'request', ...about, status: hungUp ? 0 : reply.statusCode, durationMs: reply.elapsedTime };
 }
 
-/** The route's pattern is logged, never the url: what users send has no business in a log. */
+/**
+ * The route's pattern is logged, never the url: what users send has no business in a log. What went well is told by the
+ * audit and counted by the metrics; as a line of its own it is for `debug`.
+ */
 function logLine(request: FastifyRequest, reply: FastifyReply, hungUp: boolean): void {
   const { url: route = null, config } = request.routeOptions;
   const line = {
@@ -68,6 +71,7 @@ function logLine(request: FastifyRequest, reply: FastifyReply, hungUp: boolean):
     ...(request.refusal === null ? {} : { code: request.refusal }),
     ...(hungUp ? { hungUp } : {}),
   };
-  if (config.quiet === true) request.log.debug(line, 'request');
+  const wentWell = !hungUp && reply.statusCode < 400;
+  if (config.quiet === true || wentWell) request.log.debug(line, 'request');
   else request.log.info(line, 'request');
 }

@@ -216,7 +216,7 @@ export function sandboxRoutes(app: App, { service, emit }: SandboxRoutes): void 
 }
 
 /** The id in the path, whose form the schema has checked. */
-function pathId(request: FastifyRequest): SandboxId {
+export function pathId(request: FastifyRequest): SandboxId {
   const id = asSandboxId((request.params as { id: string }).id);
   request.sandbox = id;
   return id;

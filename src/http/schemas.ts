@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { ERROR_CODES, type ErrorCode } from '../domain/errors.ts';
 import type { Origin } from '../domain/events.ts';
+import { HISTORY_EVENTS } from '../domain/history.ts';
 import type { ShownState } from '../domain/sandbox.ts';
 
 /** Neither control characters (U+0000–U+001F, U+007F–U+009F) nor halves of surrogate pairs. */
@@ -152,6 +153,65 @@ export const SandboxList = record('SandboxList', 'One page of sandboxes.', {
   nextCursor: textOrNull('Ask with this for the next page; null on the last one.'),
 });
 
+export const SandboxEvent = record(
+  'SandboxEvent',
+  'One thing that happened to a sandbox.',
+  {
+    at: time('When, by the clock of the replica that tells it.'),
+    event: oneOf(
+      HISTORY_EVENTS,
+      '`held`, `released`: handed out, given back; `refused`: an acquire failed; `started`, `start-failed`: a container ' +
+        'was made; `adopted`, `lost`, `reasserted`: its lease moved; `ended`: its container ended by itself; ' +
+        '`destroy-asked`, `claimed`, `removed`, `kept`, `removal-failed`: its removal.',
+    ),
+    owner: Type.String({ description: 'The replica that did it, or saw it.' }),
+    reason: textOrNull('Why, or how: an origin, a reason, a problem code.'),
+    key: textOrNull('The name of the API key that asked for it.'),
+    container: textOrNull('Which container.'),
+  },
+  {
+    examples: [
+      {
+        at: '2026-03-01T09:05:12.345Z',
+        event: 'ended',
+        owner: 'broker-1:0b7e2c5e-4a0b-4d6e-9a51-0f6f2f1f3c11',
+        reason: 'out of memory (exit code 137)',
+        key: null,
+        container: 'f2ca1bb6c7e907d06dafe4687e579fce76b37e4e93b7605022da52e6ccc26fd2',
+      },
+    ],
+  },
+);
+
+export const SandboxEvents = record('SandboxEvents', 'What happened to a sandbox, oldest first.', {
+  items: Type.Array(refer(SandboxEvent)),
+});
+
+export const SandboxLogs = record(
+  'SandboxLogs',
+  "The last log lines of a sandbox's container.",
+  {
+    running: Type.Boolean({ description: 'False for one that ended, or is gone.' }),
+    container: textOrNull('Which container; null when it is gone.'),
+    reason: textOrNull('How it ended, in words; null while it runs.'),
+    exitCode: Type.Unsafe<number | null>({ type: ['integer', 'null'], description: 'Null when nobody saw it.' }),
+    endedAt: textOrNull('When it ended.', { format: 'date-time' }),
+    logTail: Type.String({ description: 'Its last log lines.' }),
+  },
+  {
+    examples: [
+      {
+        running: false,
+        container: null,
+        reason: 'out of memory',
+        exitCode: 137,
+        endedAt: '2026-03-01T09:05:12.345Z',
+        logTail: 'MemoryError',
+      },
+    ],
+  },
+);
+
 const Dependency = record('Dependency', 'One dependency as it is now.', {
   ok: Type.Boolean(),
   message: textOrNull('What is wrong; null when nothing is.'),
@@ -219,6 +279,8 @@ export const Problem = record('Problem', 'What went wrong (RFC 9457).', {
 
 export type SandboxBody = Static<typeof Sandbox>;
 export type AcquiredBody = Static<typeof Acquired>;
+export type EventsBody = Static<typeof SandboxEvents>;
+export type LogsBody = Static<typeof SandboxLogs>;
 export type PreviousBody = Static<typeof Previous>;
 export type ReadinessBody = Static<typeof Readiness>;
 export type ProblemBody = Static<typeof Problem>;
@@ -231,6 +293,9 @@ export const SHARED_SCHEMAS: readonly TSchema[] = [
   Sandbox,
   Acquired,
   SandboxList,
+  SandboxEvent,
+  SandboxEvents,
+  SandboxLogs,
   Dependency,
   Dependencies,
   Readiness,

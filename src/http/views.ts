@@ -1,7 +1,9 @@
 import type { Previous } from '../domain/errors.ts';
+import type { HistoryEntry } from '../domain/history.ts';
 import { formatFence } from '../domain/ids.ts';
 import type { AcquireOutcome, ReadinessView, SandboxView } from '../service/api.ts';
-import type { AcquiredBody, PreviousBody, ReadinessBody, SandboxBody } from './schemas.ts';
+import type { LogsView } from '../service/history.ts';
+import type { AcquiredBody, EventsBody, LogsBody, PreviousBody, ReadinessBody, SandboxBody } from './schemas.ts';
 
 /** Epoch milliseconds as RFC 3339 in UTC. */
 const timestamp = (ms: number): string => new Date(ms).toISOString();
@@ -36,6 +38,14 @@ export function acquiredBody(outcome: Extract<AcquireOutcome, { kind: 'ready' }>
 export function previousBody(previous: Previous): PreviousBody {
   const { endedAt, reason, exitCode, logTail } = previous;
   return { endedAt: timestamp(endedAt), reason, exitCode, logTail };
+}
+
+export function eventsBody(entries: readonly HistoryEntry[]): EventsBody {
+  return { items: entries.map(({ at, ...entry }) => ({ at: timestamp(at), ...entry })) };
+}
+
+export function logsBody({ endedAt, ...logs }: LogsView): LogsBody {
+  return { ...logs, endedAt: endedAt === null ? null : timestamp(endedAt) };
 }
 
 export function readinessBody({ ready, because, dependencies }: ReadinessView): ReadinessBody {

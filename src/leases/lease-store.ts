@@ -1,6 +1,7 @@
 import type { Previous } from '../domain/errors.ts';
-import type { ContainerId, EngineMark, Fence, HoldId, OwnerId, SandboxId } from '../domain/ids.ts';
+import type { ContainerId, EngineMark, Fence, HoldId, Life, OwnerId, SandboxId } from '../domain/ids.ts';
 import type { LeaseRecord } from '../domain/sandbox.ts';
+import type { HistoryStore } from './history-store.ts';
 import type {
   ActivateRequest,
   AdoptRequest,
@@ -9,14 +10,17 @@ import type {
   ConfirmReply,
   ConfirmRequest,
   LeaseClaim,
+  NewsListener,
   ReassertRequest,
   RenewReply,
+  RunningContainer,
   Snapshot,
   Spare,
   SparePool,
   StartReply,
   TakeReply,
   TakeRequest,
+  Unheld,
 } from './lease-types.ts';
 
 export type * from './lease-types.ts';
@@ -39,12 +43,17 @@ export interface LeaseStore {
   readonly owner: OwnerId;
   /** False for a store that lives in this process: there are no peers, so a missing record needs no wait. */
   readonly seesPeers: boolean;
+  /** What happened to each sandbox. */
+  readonly history: HistoryStore;
 
   /**
    * Begins an acquire. Nothing known → `starting`, if capacity allows. `ready` → stays so, whoever owned it, plus a
    * hold for `holdTtlMs`. `destroying`, or a `starting` that is mine or expired → `starting`, and the container it
-   * named is to be removed as residue. A peer's live `starting` → `wait`. Owner and fence are new in all but `wait`
-   * and `full`. Not idempotent: each call is one more handout.
+   * named is to be removed as residue. A peer's live `starting` → `wait`. Owner and fence are new in all but `wait`,
+   * `full` and `uncounted`. Not idempotent: each call is one more handout.
+   *
+   * `uncounted`: there is a limit, and in this life nobody has counted the containers that run (see `census`). One that
+   * counts already is never refused for capacity.
    */
   take(request: TakeRequest): Promise<TakeReply>;
 
@@ -135,8 +144,8 @@ export interface LeaseStore {
   addSpare(spare: Spare): Promise<void>;
 
   /**
-   * My `starting` of this fence takes the oldest spare of this profile and spec out of the pool, and names its container:
-   * a start that goes no further leaves it as residue. Null: there is none.
+   * My `starting` of this fence takes the oldest spare of this profile and spec out of the pool. Null: there is none. The
+   * record does not name it: a store that comes back as it was at this moment must not take a sandbox in use for residue.
    */
   claimSpare(id: SandboxId, fence: Fence, profile: string, spec: string): Promise<Spare | null | 'moved'>;
 
@@ -150,6 +159,28 @@ export interface LeaseStore {
   tendSpares(): Promise<boolean>;
   /** A peer may tend the pool at once. Idempotent. */
   leaveSpares(): Promise<void>;
+
+  /** The present life, in which the list for a census is to be made. */
+  beginCensus(): Promise<Life>;
+
+  /**
+   * What runs counts against the limits, also without a record: a store that lost its keys admits no more than before.
+   * Of what has no record, or a tombstone, every one of these counts, and what is not among them counts no more.
+   * `running`: listed in the life `began`; another one meanwhile → `moved`, and this one is still to be counted.
+   */
+  census(began: Life, running: readonly RunningContainer[]): Promise<'counted' | 'moved'>;
+
+  /**
+   * What nobody holds, at most `limit` of the fleet's, or of one user's. Never changes anything: whether one may go is
+   * judged by its claim. In the first moments of a life some that nobody holds may be missing.
+   */
+  unheld(userId: string | null, limit: number): Promise<Unheld>;
+
+  /**
+   * Tells of what others and this replica did, soon afterwards, until the returned function is called. Best effort:
+   * some news may never arrive, so whoever waits for it asks again after a while.
+   */
+  listen(listener: NewsListener): () => void;
 
   /** Never changes anything. Tombstones are returned too, for as long as they tell why. */
   read(id: SandboxId): Promise<Snapshot>;

@@ -17,13 +17,16 @@ export interface TakeRequest {
   readonly spec: string;
   /** The largest fence that the caller has seen for this id (its container's label, say). */
   readonly known?: Fence;
+  /** Others wait at this limit and were here first: a new sandbox is refused as if the limit were reached. */
+  readonly behind?: 'fleet' | 'user';
 }
 
 export type TakeReply =
   | { readonly kind: 'ready'; readonly record: LeaseRecord; readonly hold: HoldId; readonly heldBefore: boolean }
   | ({ readonly kind: 'starting' } & StartReply)
   | { readonly kind: 'wait'; readonly record: LeaseRecord }
-  | { readonly kind: 'full'; readonly scope: 'fleet' | 'user' };
+  | { readonly kind: 'full'; readonly scope: 'fleet' | 'user' }
+  | { readonly kind: 'uncounted' };
 
 /** A start that is mine. `residue`: the container to condemn, confirm and remove first. */
 export interface StartReply {
@@ -142,6 +145,28 @@ export interface SparePool {
   /** How many sandboxes count against the fleet's limit. */
   readonly sandboxes: number;
 }
+
+/** A container that runs, or is about to. `userId`: as far as the container tells. */
+export interface RunningContainer {
+  readonly id: SandboxId;
+  readonly userId: string | null;
+}
+
+export interface Unheld {
+  /** Longest first; of equally long ones the first by id. */
+  readonly records: readonly LeaseRecord[];
+  /** When the next one will be, unless a hold is renewed or ends early: store clock. Null: none is held. */
+  readonly nextAt: number | null;
+  readonly now: number;
+}
+
+/**
+ * `slot-freed`: a sandbox counts against the limits no more. `unheld`: the last hold of one was released while a limit
+ * was reached, so it can make room. `spare-taken`: the pool has one less.
+ */
+export type News = 'slot-freed' | 'unheld' | 'spare-taken';
+/** `user`: the hash of whose sandbox it is about; null: not known, or nobody's. */
+export type NewsListener = (news: News, user: string | null) => void;
 
 /** One record as it was at `now` of the store's clock. */
 export type Snapshot =

@@ -1,7 +1,9 @@
+import { userHash } from '../domain/identity.ts';
 import { asLife, type EngineMark, type Fence, type Life, type OwnerId, type SandboxId } from '../domain/ids.ts';
 import type { LeaseRecord } from '../domain/sandbox.ts';
 import type { Clock, NewId } from '../domain/timing.ts';
-import type { LeasePolicy } from './lease-store.ts';
+import type { LeasePolicy, News, NewsListener, RunningContainer } from './lease-store.ts';
+import { MemoryHistory } from './memory-history.ts';
 import { MemorySpares } from './memory-spares.ts';
 import { decodeRecord, type RecordFields, type Unreadable } from './record-fields.ts';
 import { NO_LIFE } from './snapshot.ts';
@@ -21,6 +23,7 @@ export interface MemoryDatabaseOptions {
 export class MemoryDatabase {
   readonly policy: LeasePolicy;
   readonly spares = new MemorySpares();
+  readonly history = new MemoryHistory(() => this.now());
   /** The first engine that was seen. */
   engine: EngineMark | null = null;
 
@@ -28,11 +31,14 @@ export class MemoryDatabase {
   readonly #counted = new Map<SandboxId, string | null>();
   readonly #perUser = new Map<string, number>();
   readonly #tombstones = new Map<SandboxId, number>();
+  readonly #listeners = new Set<NewsListener>();
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #offset: number;
   readonly #newId: NewId;
   #sortedIds: readonly SandboxId[] | null = null;
   #lastFence = 0;
+  /** The life in which the running containers were counted. */
+  #countedIn: Life | null = null;
   #life: Life;
   #lifeEndsAt: number;
 
@@ -120,6 +126,45 @@ export class MemoryDatabase {
     return { fleet: this.#counted.size, user: this.#perUser.get(userId) ?? 0 };
   }
 
+  /** True if the sandbox counts against the limits, with or without a record. */
+  counts(id: SandboxId): boolean {
+    return this.#counted.has(id);
+  }
+
+  /** True if the running containers were counted in the present life. */
+  get knowsWhatRuns(): boolean {
+    return this.#countedIn === this.#life;
+  }
+
+  /** What has no record, or a tombstone, counts if it runs. False: the census was begun in another life. */
+  census(began: Life, running: readonly RunningContainer[]): boolean {
+    const listed = new Set(running.map(({ id }) => id));
+    const unrecorded = (id: SandboxId): boolean => {
+      const entry = this.entry(id);
+      return entry === null || (!('kind' in entry) && entry.state === 'gone');
+    };
+    for (const { id, userId } of running) if (unrecorded(id) && !this.counts(id)) this.#count(id, userId);
+    for (const id of this.#counted.keys()) if (!listed.has(id) && unrecorded(id)) this.#count(id, undefined);
+    if (this.life() !== began) return false;
+    this.#countedIn = began;
+    return true;
+  }
+
+  listen(listener: NewsListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  tell(news: News, userId: string | null): void {
+    const user = userId === null ? null : userHash(userId);
+    for (const listener of this.#listeners) listener(news, user);
+  }
+
+  /** Every entry, as it is stored. */
+  entries(): ReadonlyMap<SandboxId, LeaseRecord | Unreadable> {
+    return this.#entries;
+  }
+
   /** All ids after this one, in their order. */
   idsAfter(after: SandboxId | null): readonly SandboxId[] {
     this.#sortedIds ??= [...this.#entries.keys()].sort();
@@ -153,8 +198,8 @@ export class MemoryDatabase {
     if (before === userId) return;
     if (typeof before === 'string') this.#add(before, -1);
     if (typeof userId === 'string') this.#add(userId, 1);
-    if (userId === undefined) this.#counted.delete(id);
-    else this.#counted.set(id, userId);
+    if (userId !== undefined) this.#counted.set(id, userId);
+    else if (this.#counted.delete(id)) this.tell('slot-freed', before ?? null);
   }
 
   #add(userId: string, change: 1 | -1): void {

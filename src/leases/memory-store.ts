@@ -1,7 +1,6 @@
 import type { Previous } from '../domain/errors.ts';
 import { sandboxId } from '../domain/identity.ts';
-import type { ContainerId, EngineMark, Fence, HoldId, OwnerId, SandboxId } from '../domain/ids.ts';
-import { intoLife } from '../domain/sandbox.ts';
+import type { ContainerId, Fence, HoldId, Life, SandboxId } from '../domain/ids.ts';
 import type {
   ActivateRequest,
   AdoptRequest,
@@ -11,211 +10,174 @@ import type {
   LeaseStore,
   ReassertRequest,
   RenewReply,
+  RunningContainer,
   Snapshot,
   Spare,
   TakeReply,
   TakeRequest,
+  Unheld,
 } from './lease-store.ts';
-import type { MemoryDatabase } from './memory-database.ts';
-import { identityMismatch, storeClosed, unreadableError } from './refusals.ts';
-import { isUnreadable, snapshotOf } from './snapshot.ts';
+import { MemoryHandle } from './memory-handle.ts';
+import { identityMismatch } from './refusals.ts';
+import { isUnreadable } from './snapshot.ts';
 import { isMine, type Transition } from './transition.ts';
 import * as acquiring from './transitions-acquire.ts';
+import { limitReached } from './transitions-acquire.ts';
 import * as holding from './transitions-holds.ts';
 import * as owning from './transitions-owner.ts';
 import * as removing from './transitions-removal.ts';
-
-export interface MemoryLeaseStoreOptions {
-  readonly database: MemoryDatabase;
-  readonly owner: OwnerId;
-}
+import { longestUnheld, unheldFrom } from './unheld.ts';
 
 /** One owner's handle on a store that lives in this process. Each call is carried out before it returns. */
-export class MemoryLeaseStore implements LeaseStore {
-  readonly owner: OwnerId;
-  readonly seesPeers = false;
-  readonly #database: MemoryDatabase;
-  #closed = false;
-
-  constructor({ database, owner }: MemoryLeaseStoreOptions) {
-    this.owner = owner;
-    this.#database = database;
-  }
-
+export class MemoryLeaseStore extends MemoryHandle implements LeaseStore {
   async take(request: TakeRequest): Promise<TakeReply> {
     const { id, identity } = request;
-    const usage = this.#database.usage(identity.userId);
-    const reply = sandboxId(identity) === id ? this.#step(id, acquiring.take, { request, usage }) : 'mismatch';
+    this.database.settleLife();
+    const { knowsWhatRuns } = this.database;
+    const usage = { ...this.database.usage(identity.userId), counts: this.database.counts(id), knowsWhatRuns };
+    const reply = sandboxId(identity) === id ? this.step(id, acquiring.take, { request, usage }) : 'mismatch';
     if (reply === 'mismatch') throw identityMismatch(id);
     return reply;
   }
 
   async activate(request: ActivateRequest) {
-    return this.#step(request.id, acquiring.activate, request);
+    return this.step(request.id, acquiring.activate, request);
   }
 
   async verify(id: SandboxId, container: ContainerId, url: string) {
-    return this.#step(id, acquiring.verify, { container, url });
+    return this.step(id, acquiring.verify, { container, url });
   }
 
   async restart(id: SandboxId, container: ContainerId, why: Previous | null) {
-    return this.#step(id, acquiring.restart, { container, why });
+    return this.step(id, acquiring.restart, { container, why });
   }
 
   async residue(id: SandboxId, fence: Fence, container: ContainerId) {
-    return this.#step(id, acquiring.residue, { fence, container });
+    return this.step(id, acquiring.residue, { fence, container });
   }
 
   async keepalive(id: SandboxId, hold: HoldId) {
-    return this.#step(id, holding.keepalive, { hold });
+    return this.step(id, holding.keepalive, { hold });
   }
 
   async release(id: SandboxId, hold: HoldId) {
-    return this.#step(id, holding.release, { hold });
+    const reply = this.step(id, holding.release, { hold });
+    if (reply !== 'not_found' && reply.state === 'ready' && reply.holds.size === 0) this.#tellUnheld(reply.userId);
+    return reply;
   }
 
   async adopt(request: AdoptRequest) {
-    return this.#step(request.id, owning.adopt, request);
+    return this.step(request.id, owning.adopt, request);
   }
 
   async claim(id: SandboxId, fence: Fence, condition: ClaimCondition) {
-    return this.#step(id, removing.claim, { fence, condition });
+    return this.step(id, removing.claim, { fence, condition });
   }
 
   async condemnByIntent(id: SandboxId, container: ContainerId | null) {
-    this.#assertOpen();
-    const entry = this.#database.entry(id);
-    if (isUnreadable(entry) && !entry.newer) this.#database.remove(id);
-    return this.#step(id, removing.condemnByIntent, { container });
+    this.assertOpen();
+    const entry = this.database.entry(id);
+    if (isUnreadable(entry) && !entry.newer) this.database.remove(id);
+    return this.step(id, removing.condemnByIntent, { container });
   }
 
   async confirm(request: ConfirmRequest) {
-    return this.#step(request.id, removing.confirm, request);
+    return this.step(request.id, removing.confirm, request);
   }
 
   async drop(id: SandboxId, fence: Fence, previous: Previous | null) {
-    return this.#step(id, removing.drop, { fence, previous });
+    return this.step(id, removing.drop, { fence, previous });
   }
 
   async end(id: SandboxId, container: ContainerId, why: Previous) {
-    return this.#step(id, removing.end, { container, why });
+    return this.step(id, removing.end, { container, why });
   }
 
   async renew(leases: readonly LeaseClaim[]): Promise<ReadonlyMap<SandboxId, RenewReply>> {
-    this.#assertOpen();
-    this.#database.settleLife();
-    this.#database.extendLife();
+    this.assertOpen();
+    this.database.settleLife();
+    this.database.extendLife();
     const replies = new Map<SandboxId, RenewReply>();
     for (const lease of leases) {
       const { id } = lease;
-      replies.set(id, this.#isUnreadable(id) ? 'unreadable' : this.#step(id, owning.renew, lease));
+      replies.set(id, this.isUnreadable(id) ? 'unreadable' : this.step(id, owning.renew, lease));
     }
     return replies;
   }
 
   async reassert(request: ReassertRequest) {
-    return this.#step(request.id, owning.reassert, request);
+    return this.step(request.id, owning.reassert, request);
   }
 
   async handover(ids: readonly SandboxId[]): Promise<void> {
-    this.#assertOpen();
-    for (const id of ids) if (!this.#isUnreadable(id)) this.#step(id, owning.handover, undefined);
+    this.assertOpen();
+    for (const id of ids) if (!this.isUnreadable(id)) this.step(id, owning.handover, undefined);
   }
 
   async addSpare(spare: Spare): Promise<void> {
-    this.#assertOpen();
-    this.#database.spares.add(spare, this.#database.now());
+    this.assertOpen();
+    this.database.spares.add(spare, this.database.now());
   }
 
   async claimSpare(id: SandboxId, fence: Fence, profile: string, spec: string) {
-    const { spares } = this.#database;
-    const claimSpare: Transition<void, Spare | null | 'moved'> = (stored, at) => {
-      if (!isMine(stored, at, 'starting', fence)) return { reply: 'moved' };
-      const reply = spares.claim(profile, spec, at.now);
-      return reply === null ? { reply } : { reply, record: { ...stored, container: reply.container } };
-    };
-    return this.#step(id, claimSpare, undefined);
+    const { spares } = this.database;
+    const claimSpare: Transition<void, Spare | null | 'moved'> = (stored, at) => ({
+      reply: isMine(stored, at, 'starting', fence) ? spares.claim(profile, spec, at.now) : 'moved',
+    });
+    const spare = this.step(id, claimSpare, undefined);
+    if (spare !== null && spare !== 'moved') this.database.tell('spare-taken', null);
+    return spare;
   }
 
   async retireSpare(container: ContainerId): Promise<boolean> {
-    this.#assertOpen();
-    return this.#database.spares.retire(container, this.#database.now());
+    this.assertOpen();
+    return this.database.spares.retire(container, this.database.now());
   }
 
   async pool() {
-    this.#assertOpen();
-    return { spares: this.#database.spares.waiting, sandboxes: this.#database.usage('').fleet };
+    this.assertOpen();
+    return { spares: this.database.spares.waiting, sandboxes: this.database.usage('').fleet };
   }
 
   async tendSpares(): Promise<boolean> {
-    this.#assertOpen();
-    const { spares, policy } = this.#database;
-    return spares.tend(this.owner, this.#database.now(), policy.leaseMs);
+    this.assertOpen();
+    const { spares, policy } = this.database;
+    return spares.tend(this.owner, this.database.now(), policy.leaseMs);
   }
 
   async leaveSpares(): Promise<void> {
-    this.#assertOpen();
-    this.#database.spares.leave(this.owner);
+    this.assertOpen();
+    this.database.spares.leave(this.owner);
   }
 
-  async read(id: SandboxId): Promise<Snapshot> {
-    this.#assertOpen();
-    return this.#snapshot(id);
+  async beginCensus(): Promise<Life> {
+    this.assertOpen();
+    this.database.settleLife();
+    return this.database.life();
   }
 
-  async readMany(ids: readonly SandboxId[]): Promise<readonly Snapshot[]> {
-    this.#assertOpen();
-    return ids.map((id) => this.#snapshot(id));
+  async census(began: Life, running: readonly RunningContainer[]) {
+    this.assertOpen();
+    return this.database.census(began, running) ? 'counted' : 'moved';
   }
 
-  async page(after: SandboxId | null, limit: number) {
-    this.#assertOpen();
-    const items: Snapshot[] = [];
-    for (const id of this.#database.idsAfter(after)) {
-      const snapshot = this.#snapshot(id);
-      if (snapshot.kind === 'absent') continue;
-      if (items.length === limit) return { items, next: items.at(-1)?.id ?? null };
-      items.push(snapshot);
+  async unheld(userId: string | null, limit: number): Promise<Unheld> {
+    this.assertOpen();
+    const now = this.database.now();
+    const found: Snapshot[] = [];
+    let nextAt: number | null = null;
+    for (const [id, entry] of this.database.entries()) {
+      if (isUnreadable(entry) || entry.state !== 'ready') continue;
+      if (userId !== null && entry.userId !== userId) continue;
+      const from = unheldFrom(entry);
+      if (from <= now) found.push(this.snapshot(id));
+      else nextAt = Math.min(nextAt ?? from, from);
     }
-    return { items, next: null };
+    return { records: longestUnheld(found, limit), nextAt, now };
   }
 
-  async settleEngine(mark: EngineMark): Promise<EngineMark> {
-    this.#assertOpen();
-    this.#database.engine ??= mark;
-    return this.#database.engine;
-  }
-
-  async ping(): Promise<void> {
-    this.#assertOpen();
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-  }
-
-  #step<Args, Reply>(id: SandboxId, transition: Transition<Args, Reply>, args: Args): Reply {
-    this.#assertOpen();
-    const at = this.#database.moment(id, this.owner);
-    const entry = this.#database.entry(id);
-    if (isUnreadable(entry)) throw unreadableError(id, entry);
-    const stored = entry === null ? null : intoLife(entry, at.life, at.now, at.policy.holdTtlMs);
-    const { record = stored, reply } = transition(stored, at, args);
-    if (record !== null && record !== entry) this.#database.put(record);
-    return reply;
-  }
-
-  #snapshot(id: SandboxId): Snapshot {
-    const database = this.#database;
-    const { holdTtlMs } = database.policy;
-    return snapshotOf(id, database.entry(id), { now: database.now(), life: database.life(), holdTtlMs });
-  }
-
-  #isUnreadable(id: SandboxId): boolean {
-    return isUnreadable(this.#database.entry(id));
-  }
-
-  #assertOpen(): void {
-    if (this.#closed) throw storeClosed();
+  #tellUnheld(userId: string | null): void {
+    const { fleet, user } = this.database.usage(userId ?? '');
+    if (limitReached(this.database.policy, { fleet, user }) !== null) this.database.tell('unheld', userId);
   }
 }

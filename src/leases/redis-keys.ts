@@ -14,6 +14,12 @@ export class RedisKeys {
   /** The pool, the spares in it, and those that were taken out. */
   readonly spares: readonly string[];
   readonly spareTender: string;
+  /** In which life the running containers were counted. */
+  readonly census: string;
+  /** What scripts are given last. */
+  readonly unheld: string;
+  /** A channel, not a key. */
+  readonly news: string;
   readonly #prefix: string;
 
   constructor(keyPrefix: string, deployment: string) {
@@ -24,7 +30,15 @@ export class RedisKeys {
     this.engine = key('engine');
     this.spares = [key('pool'), key('spares'), key('taken-spares')];
     this.spareTender = key('spare-tender');
+    this.census = key('census');
+    this.unheld = key('unheld');
+    this.news = key('news');
     this.common = [this.life, key('fence'), this.index, key('counted'), key('users'), key('tombstones')];
+  }
+
+  history(id: SandboxId): { readonly life: string; readonly use: string } {
+    const life = `${this.#prefix}history:${id}`;
+    return { life, use: `${life}:use` };
   }
 
   record(id: SandboxId): string {

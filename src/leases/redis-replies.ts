@@ -45,6 +45,8 @@ export class RedisReply {
 
   taken(): TakeReply {
     switch (this.word) {
+      case 'uncounted':
+        return { kind: 'uncounted' };
       case 'full':
         return { kind: 'full', scope: this.#rest[0] as 'fleet' | 'user' };
       case 'wait':

@@ -23,9 +23,16 @@ export const SCRIPTS = [
   'retire-spare',
   'pool',
   'tend-spares',
+  'begin-census',
+  'census',
+  'counted',
+  'end-census',
+  'unheld',
   'read',
   'page',
   'settle-engine',
+  'append-history',
+  'read-history',
 ] as const;
 export type ScriptName = (typeof SCRIPTS)[number];
 

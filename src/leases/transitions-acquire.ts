@@ -3,7 +3,7 @@ import type { Identity } from '../domain/identity.ts';
 import type { ContainerId, Fence, HoldId } from '../domain/ids.ts';
 import { UNKNOWN_HOLD } from '../domain/ids.ts';
 import { countHolds, isExpired, type LeaseRecord, withHold } from '../domain/sandbox.ts';
-import type { ActivateRequest, StartReply, TakeReply, TakeRequest } from './lease-store.ts';
+import type { ActivateRequest, LeasePolicy, StartReply, TakeReply, TakeRequest } from './lease-store.ts';
 import {
   asStarting,
   isMine,
@@ -22,21 +22,41 @@ export interface Usage {
   readonly user: number;
 }
 
+/** Which limit one more sandbox would exceed; null: none. A limit of 0 is none. */
+export function limitReached({ maxSandboxes, maxPerUser }: LeasePolicy, usage: Usage): 'fleet' | 'user' | null {
+  if (maxSandboxes > 0 && usage.fleet >= maxSandboxes) return 'fleet';
+  return maxPerUser > 0 && usage.user >= maxPerUser ? 'user' : null;
+}
+
+/** What the store knows of the limits' use when a sandbox is asked for. */
+export interface UsageAsked extends Usage {
+  /** The sandbox that is asked for counts already: its container runs. */
+  readonly counts: boolean;
+  /** What runs without a record was counted in this life. */
+  readonly knowsWhatRuns: boolean;
+}
+
+/** Why a new sandbox is not let in; null: it is. */
+function refusal(policy: LeasePolicy, usage: UsageAsked, { behind }: TakeRequest): TakeReply | null {
+  const unlimited = policy.maxSandboxes === 0 && policy.maxPerUser === 0;
+  if (unlimited || usage.counts) return null;
+  if (!usage.knowsWhatRuns) return { kind: 'uncounted' };
+  const scope = behind ?? limitReached(policy, usage);
+  return scope === null ? null : { kind: 'full', scope };
+}
+
+type TakeArgs = { readonly request: TakeRequest; readonly usage: UsageAsked };
+
 /** `mismatch`: the record is of another identity. */
-export const take: Transition<{ readonly request: TakeRequest; readonly usage: Usage }, TakeReply | 'mismatch'> = (
-  stored,
-  at,
-  { request, usage },
-) => {
+export const take: Transition<TakeArgs, TakeReply | 'mismatch'> = (stored, at, { request, usage }) => {
   const known = present(stored, at);
   if (known !== null && !agrees(known, request.identity)) return { reply: 'mismatch' };
   const fence = at.nextFence(stored?.fence, request.known);
   const { profile, userId, threadId } = request.identity;
 
   if (known === null || known.state === 'gone') {
-    const { maxSandboxes, maxPerUser } = at.policy;
-    if (maxSandboxes > 0 && usage.fleet >= maxSandboxes) return { reply: { kind: 'full', scope: 'fleet' } };
-    if (maxPerUser > 0 && usage.user >= maxPerUser) return { reply: { kind: 'full', scope: 'user' } };
+    const refused = refusal(at.policy, usage, request);
+    if (refused !== null) return { reply: refused };
     const about = { profile, userId, threadId, spec: request.spec, previous: stored?.previous ?? null };
     const record = newRecord(at, { state: 'starting', fence, ...about });
     return { record, reply: { kind: 'starting', ...startReply(record) } };

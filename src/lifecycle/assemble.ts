@@ -5,11 +5,13 @@ import type { ContainerRuntime } from '../runtime/container-runtime.ts';
 import { Acquire } from './acquire.ts';
 import { Admission } from './admission.ts';
 import { BackgroundTasks } from './background-tasks.ts';
+import { Census } from './census.ts';
 import { Destroy } from './destroy.ts';
 import { Endings } from './endings.ts';
 import { Engine } from './engine.ts';
 import { Eviction } from './eviction.ts';
 import { FailedStarts } from './failed-starts.ts';
+import { Headroom } from './headroom.ts';
 import { IdleReaper } from './idle-reaper.ts';
 import { Images } from './images.ts';
 import { Liveness } from './liveness.ts';
@@ -62,9 +64,10 @@ export function assembleLifecycle({ store, runtime, settings, clock, random, emi
   const endings = new Endings({ store, runtime, tracked, clock, emit });
   const liveness = new Liveness({ runtime, tracked, endings, tasks, clock, emit });
   const failedStarts = new FailedStarts({ store, teardown, clock, leaseMs });
-  const eviction = new Eviction({ store, teardown });
+  const eviction = new Eviction({ store, teardown, tasks });
   const { waitTimeoutMs, ...limits } = capacity;
-  const admission = new Admission({ store, eviction, clock, random, limits, waitTimeoutMs });
+  const census = new Census({ store, runtime, engine, limited: limits.max > 0 || limits.perUser > 0 });
+  const admission = new Admission({ store, eviction, census, clock, random, limits, waitTimeoutMs });
   const starter = new Starter({ owner: store.owner, runtime, clock, emit, parallelStarts, startTimeoutMs });
   const common = { store, runtime, engine, teardown, tracked, clock, emit };
   const starts = new Starts({ ...common, starter, failedStarts, holdTtlMs });
@@ -79,6 +82,7 @@ export function assembleLifecycle({ store, runtime, settings, clock, random, emi
     engine,
     teardown,
     admission,
+    census,
     endings,
     liveness,
     turns: new Turns(),
@@ -86,8 +90,12 @@ export function assembleLifecycle({ store, runtime, settings, clock, random, emi
     acquire: new Acquire({ ...common, admission, liveness, starts, startedAt: clock.wall() }),
     destroy: new Destroy({ ...common, patienceMs: startTimeoutMs + leaseMs }),
     renewal: new Renewal({ store, tracked, failedStarts, clock, emit }),
+    headroom: new Headroom({
+      ...{ runtime, emit, maxSandboxes: capacity.max },
+      profiles: [...profiles.values()].map(({ profile }) => profile),
+    }),
     reaper: new IdleReaper({ store, tracked, teardown, clock, idleMs }),
-    reconciler: new Reconciler({ ...common, endings, liveness, sightings, backoff, leaseMs }),
+    reconciler: new Reconciler({ ...common, census, endings, liveness, spares, sightings, backoff, leaseMs }),
     shutdown: new Shutdown({ store, runtime, teardown, tracked, spares, clock, emit }),
     spares,
   };

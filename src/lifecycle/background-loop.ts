@@ -28,6 +28,8 @@ export class BackgroundLoop {
   #woken = false;
   #running: Promise<void> | null = null;
   #lastFailure: string | null = null;
+  /** When the next pass should begin. */
+  #due: number | null = null;
 
   constructor(options: LoopOptions) {
     this.#options = options;
@@ -70,9 +72,12 @@ export class BackgroundLoop {
   }
 
   async #pass(): Promise<boolean> {
-    const { name, emit, pass } = this.#options;
+    const { name, intervalMs, clock, emit, pass } = this.#options;
+    const began = clock.monotonic();
+    const lagMs = Math.max(0, began - (this.#due ?? began));
     try {
       await pass(this.#stopping.signal);
+      emit({ type: 'loop-pass', loop: name, intervalMs, durationMs: clock.monotonic() - began, lagMs });
       if (this.#lastFailure !== null) emit({ type: 'loop-recovered', loop: name });
       this.#lastFailure = null;
       return true;
@@ -86,6 +91,7 @@ export class BackgroundLoop {
   }
 
   async #pause(ms: number): Promise<void> {
+    this.#due = this.#options.clock.monotonic() + ms;
     if (!this.#woken && !this.#stopping.signal.aborted) {
       this.#wake = new AbortController();
       await this.#options.clock.pause(ms, this.#wake.signal);

@@ -69,14 +69,36 @@ function suspicionOf(container: Container, record: LeaseRecord | null, now: numb
   return record.state === 'ready' && record.verified && !named ? 'stray' : null;
 }
 
-/** Everything to be done about one look, given what earlier ones saw. Pure: `now` is this replica's monotonic clock. */
-export function plan(scene: Scene, sightings: Sightings, now: number): ReconcileStep[] {
+export type Present = ReadonlyMap<ContainerId, Container>;
+
+export const presentIn = ({ containers }: Scene): Present => new Map(containers.map((one) => [one.id, one]));
+
+/**
+ * The scene in parts of about so many containers and records, with all that belongs to one sandbox in one part, so that
+ * each can be planned by itself and other work be done in between.
+ */
+export function partsOf(scene: Scene, size: number): readonly Scene[] {
+  const count = Math.ceil((scene.containers.length + scene.snapshots.length) / size);
+  if (count <= 1) return [scene];
+  const parts = Array.from({ length: count }, () => ({ containers: [] as Container[], snapshots: [] as Snapshot[] }));
+  const partOf = (id: SandboxId) => parts[Number.parseInt(id.slice(0, 8), 16) % count]!;
+  for (const container of scene.containers) {
+    const { role } = container;
+    ('id' in role ? partOf(role.id) : parts[0]!).containers.push(container);
+  }
+  for (const snapshot of scene.snapshots) partOf(snapshot.id).snapshots.push(snapshot);
+  return parts.map((part) => ({ ...scene, ...part }));
+}
+
+/**
+ * Everything to be done about one look, or a part of it, given what earlier ones saw. `present`: every container of the
+ * whole look, whatever its name. Pure: `now` is this replica's monotonic clock.
+ */
+export function plan(scene: Scene, sightings: Sightings, now: number, present = presentIn(scene)): ReconcileStep[] {
   const known = index(scene.snapshots);
   const byId = new Map<SandboxId, Container[]>();
-  const present = new Map<ContainerId, Container>();
   const steps: ReconcileStep[] = [];
   for (const container of scene.containers) {
-    present.set(container.id, container);
     const { role } = container;
     if (role.kind === 'foreign') steps.push({ kind: 'foreign', container });
     if (role.kind === 'sandbox') byId.set(role.id, [...(byId.get(role.id) ?? []), container]);
@@ -96,7 +118,7 @@ function aboutRecord(
   record: LeaseRecord,
   now: number,
   byId: ReadonlyMap<SandboxId, readonly Container[]>,
-  present: ReadonlyMap<ContainerId, Container>,
+  present: Present,
 ): ReconcileStep[] {
   const { id, state, fence, container } = record;
   const expired = isExpired(record, now);

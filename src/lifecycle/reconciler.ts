@@ -1,17 +1,19 @@
 import type { Container } from '../domain/container.ts';
 import { BrokerError, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
-import { type ContainerId, type EngineMark, NO_FENCE, type SandboxId } from '../domain/ids.ts';
+import { type ContainerId, type EngineMark, NO_FENCE, type OwnerId, type SandboxId } from '../domain/ids.ts';
 import { type ShownState, shownState } from '../domain/sandbox.ts';
 import type { Clock } from '../domain/timing.ts';
 import type { FoundContainer, LeaseStore, Snapshot } from '../leases/lease-store.ts';
 import type { ContainerRuntime } from '../runtime/container-runtime.ts';
+import type { Census } from './census.ts';
 import type { Endings } from './endings.ts';
 import type { Engine } from './engine.ts';
 import type { Liveness } from './liveness.ts';
-import { plan, type ReconcileStep, type Scene, suspects } from './reconcile-plan.ts';
+import { partsOf, plan, presentIn, type ReconcileStep, type Scene, suspects } from './reconcile-plan.ts';
 import type { RemovalBackoff } from './removal-backoff.ts';
-import type { Sightings } from './sightings.ts';
+import type { Sightings, Suspicion } from './sightings.ts';
+import type { Spares } from './spares.ts';
 import type { Teardown } from './teardown.ts';
 import type { TrackedLeases } from './tracked.ts';
 
@@ -19,8 +21,10 @@ export interface ReconcilerOptions {
   readonly store: Pick<LeaseStore, 'owner' | 'seesPeers' | 'page' | 'adopt' | 'claim'>;
   readonly runtime: Pick<ContainerRuntime, 'list' | 'giveBack'>;
   readonly engine: Engine;
+  readonly census: Pick<Census, 'begin' | 'note'>;
   readonly endings: Endings;
   readonly liveness: Liveness;
+  readonly spares: Pick<Spares, 'see'>;
   readonly teardown: Teardown;
   readonly tracked: TrackedLeases;
   readonly sightings: Sightings;
@@ -31,6 +35,8 @@ export interface ReconcilerOptions {
 }
 
 const PAGE = 200;
+/** How many containers and records are judged in one go: some milliseconds. */
+const PART = 1_000;
 
 /**
  * Brings engine and store together again: one look at both, a pure plan, then its steps. Each step is judged anew by
@@ -46,31 +52,57 @@ export class Reconciler {
 
   /** One pass. Rejects when engine or store did not answer; nothing is concluded from half a look. */
   async pass(): Promise<void> {
-    const { sightings, backoff, clock, emit } = this.#options;
+    const { teardown, sightings, backoff, clock, emit } = this.#options;
     const began = clock.monotonic();
     const scene = await this.#look();
     const now = clock.monotonic();
-    sightings.note(suspects(scene), now);
-    backoff.keepOnly(new Set(scene.containers.map(({ id }) => id)));
-    const steps = plan(scene, sightings, now);
+    const parts = partsOf(scene, PART);
+    const suspected = new Map<ContainerId, Suspicion>();
+    for (const part of parts) {
+      for (const [container, suspicion] of suspects(part)) suspected.set(container, suspicion);
+      await this.#breathe(parts);
+    }
+    sightings.note(suspected, now);
+    const present = presentIn(scene);
+    backoff.keepOnly(present);
+    teardown.keepOnly(present);
+    const steps: ReconcileStep[] = [];
+    for (const part of parts) {
+      steps.push(...plan(part, sightings, now, present));
+      await this.#breathe(parts);
+    }
     for (const step of steps) await this.#carryOut(step, scene.engine);
     emit({
       type: 'reconcile-pass',
       containers: scene.containers.length,
       steps: steps.length,
-      owned: ownedOf(scene),
+      owned: countsOf(scene.snapshots, scene.me),
+      fleet: countsOf(scene.snapshots, null),
+      unreadable: scene.snapshots.filter(({ kind }) => kind === 'unreadable').length,
+      suspects: {
+        count: suspected.size,
+        oldestMs: Math.max(0, ...[...suspected.keys()].map((id) => sightings.lasting(id, now) ?? 0)),
+      },
       durationMs: clock.monotonic() - began,
     });
   }
 
+  /** Lets other work be done between the parts of a large scene. */
+  async #breathe(parts: readonly Scene[]): Promise<void> {
+    if (parts.length > 1) await this.#options.clock.pause(0);
+  }
+
   /** The list comes first: what appears in the store afterwards has a live lease, and is left alone. */
   async #look(): Promise<Scene> {
-    const { store, runtime, engine, liveness, sightings, leaseMs } = this.#options;
+    const { store, runtime, engine, census, liveness, spares, sightings, leaseMs } = this.#options;
     try {
       const mark = await engine.settle();
       const told = liveness.events;
+      const began = await census.begin();
       const containers = await runtime.list();
+      await census.note(began, containers);
       liveness.compare(containers, told);
+      spares.see(containers);
       const snapshots: Snapshot[] = [];
       for (let after: SandboxId | null | undefined; after !== null; ) {
         const { items, next }: { items: readonly Snapshot[]; next: SandboxId | null } = await store.page(
@@ -140,14 +172,15 @@ export class Reconciler {
   }
 }
 
-/** This replica's sandboxes by state. */
-function ownedOf({ me, snapshots }: Scene): Record<ShownState, number> {
-  const owned = { starting: 0, active: 0, warm: 0, destroying: 0 };
+/** Sandboxes by state: one owner's, or with null all. */
+function countsOf(snapshots: readonly Snapshot[], owner: OwnerId | null): Record<ShownState, number> {
+  const counts = { starting: 0, active: 0, warm: 0, destroying: 0 };
   for (const seen of snapshots) {
-    const state = seen.kind === 'record' && seen.record.owner === me ? shownState(seen.record, seen.now) : null;
-    if (state !== null) owned[state] += 1;
+    if (seen.kind !== 'record' || (owner !== null && seen.record.owner !== owner)) continue;
+    const state = shownState(seen.record, seen.now);
+    if (state !== null) counts[state] += 1;
   }
-  return owned;
+  return counts;
 }
 
 function asFound({ id, url, labels, createdAt }: Container, engine: EngineMark): FoundContainer {

@@ -26,7 +26,7 @@ export class RemovalBackoff<Key extends string = ContainerId> {
   }
 
   /** Forgets what is not there any more. */
-  keepOnly(present: ReadonlySet<Key>): void {
+  keepOnly(present: Pick<ReadonlySet<Key>, 'has'>): void {
     for (const what of this.#failures.keys()) if (!present.has(what)) this.#failures.delete(what);
   }
 }

@@ -19,13 +19,14 @@ export interface SpareScene {
   readonly kinds: readonly SpareKind[];
   /** `capacity.max`; 0: no limit. */
   readonly maxSandboxes: number;
-  /** True if nobody can be starting this one, and it is not in the pool: a start of it was cut short. */
+  /** True if it has been outside the pool for so long that whoever was starting or claiming it is late. */
   readonly isForgotten: (container: ContainerId) => boolean;
 }
 
 export interface SparePlan {
-  /** Dead, of an older spec, of no profile, forgotten, or more than there is room for. */
+  /** Dead, of an older spec, of no profile, or more than there is room for. */
   readonly retire: readonly SpareContainer[];
+  readonly forgotten: readonly SpareContainer[];
   /** What is missing, one entry a spare. */
   readonly make: readonly SpareKind[];
   /** Usable spares by profile. */
@@ -47,7 +48,7 @@ export function planSpares(scene: SpareScene): SparePlan {
   const running = new Set(
     scene.containers.filter(({ role, state }) => role.kind === 'spare' && state === 'running').map(({ id }) => id),
   );
-  const retire: SpareContainer[] = unpooled(scene)
+  const forgotten = unpooled(scene)
     .filter(({ id }) => scene.isForgotten(id))
     .map(({ id, name }) => ({ container: id, name }));
   const make: SpareKind[] = [];
@@ -67,6 +68,6 @@ export function planSpares(scene: SpareScene): SparePlan {
     ready.set(profile.name, usable.length);
     for (let missing = wanted - usable.length; missing > 0; missing -= 1) make.push(kind);
   }
-  retire.push(...pool.spares.filter(({ container }) => !used.has(container)));
-  return { retire, make, ready };
+  const retire = pool.spares.filter(({ container }) => !used.has(container));
+  return { retire, forgotten, make, ready };
 }

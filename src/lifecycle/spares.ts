@@ -1,3 +1,4 @@
+import type { Container } from '../domain/container.ts';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import type { ContainerId } from '../domain/ids.ts';
@@ -42,12 +43,16 @@ export class Spares {
   readonly #sightings = new Sightings();
   /** By profile. */
   readonly #pauses: RemovalBackoff<string>;
+  readonly #someWanted: boolean;
+  /** The last list of anybody showed some. */
+  #someSeen = false;
   #tending = false;
   #ready: ReadonlyMap<string, number> = new Map();
 
   constructor(options: SparesOptions) {
     this.#options = options;
     this.#pauses = new RemovalBackoff<string>(options.firstPauseMs);
+    this.#someWanted = options.kinds.some(({ profile }) => profile.spares > 0);
   }
 
   /** By profile: how many were there when this replica last looked, and how many are wanted. */
@@ -56,6 +61,11 @@ export class Spares {
     return new Map(
       kinds.map(({ profile: { name, spares } }) => [name, { ready: this.#ready.get(name) ?? 0, wanted: spares }]),
     );
+  }
+
+  /** Told of every list: where none are wanted, some may be left of a time when there were. */
+  see(containers: readonly Container[]): void {
+    this.#someSeen = containers.some(({ role }) => role.kind === 'spare');
   }
 
   /**
@@ -68,7 +78,8 @@ export class Spares {
       for (;;) {
         const plan = await this.#plan();
         if (plan === null) return;
-        for (const spare of plan.retire) this.#retire(spare);
+        for (const spare of plan.retire) this.#remove(spare, false);
+        for (const spare of plan.forgotten) this.#remove(spare, true);
         const next = plan.make.find(({ profile }) => this.#pauses.mayTry(profile.name, clock.monotonic()));
         if (next === undefined || stopping.aborted) return;
         if (starter.idle) await this.#make(next);
@@ -103,20 +114,21 @@ export class Spares {
     const { store, runtime, engine, clock, kinds, maxSandboxes, leaseMs } = this.#options;
     const mark = await engine.mark();
     const pool = await store.pool();
+    if (!this.#someWanted && !this.#someSeen && pool.spares.length === 0) return null;
     const containers = await runtime.list();
     const now = clock.monotonic();
     this.#sightings.note(new Map(unpooled({ pool, containers }).map(({ id }) => [id, 'stray'])), now);
     const isForgotten = (container: ContainerId): boolean => (this.#sightings.lasting(container, now) ?? 0) >= leaseMs;
     const plan = planSpares({ engine: mark, pool, containers, kinds, maxSandboxes, isForgotten });
     this.#ready = plan.ready;
-    if (plan.retire.length === 0 && plan.make.length === 0) return null;
+    if (plan.retire.length + plan.forgotten.length + plan.make.length === 0) return null;
     this.#tending = await store.tendSpares();
     return this.#tending ? plan : null;
   }
 
-  #retire(spare: SpareContainer): void {
+  #remove(spare: SpareContainer, forgotten: boolean): void {
     const { teardown, tasks, backoff, clock } = this.#options;
-    if (backoff.mayTry(spare.container, clock.monotonic())) tasks.add(teardown.removeSpare(spare));
+    if (backoff.mayTry(spare.container, clock.monotonic())) tasks.add(teardown.removeSpare(spare, forgotten));
   }
 
   async #make(kind: SpareKind): Promise<void> {

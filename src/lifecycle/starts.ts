@@ -71,7 +71,7 @@ export class Starts {
 
   /**
    * A spare becomes the sandbox: claimed in the store, renamed, then looked at, since it may have died in the pool. Null:
-   * there is none. One that is of no use is named by the record, and residue of whoever takes the sandbox next.
+   * there is none. One that is of no use is removed by whoever tends the pool.
    */
   async #useSpare(
     reply: StartReply,

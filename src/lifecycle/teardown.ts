@@ -38,9 +38,22 @@ const ASK_AGAIN_MS = 100;
  */
 export class Teardown {
   readonly #options: TeardownOptions;
+  /** Since when each container has been on its way out here. One whose removal failed stays, until it is gone. */
+  readonly #open = new Map<ContainerId, number>();
 
   constructor(options: TeardownOptions) {
     this.#options = options;
+  }
+
+  /** How many containers are on their way out, and for how long the first of them. */
+  open(): { readonly count: number; readonly oldestMs: number } {
+    const since = Math.min(...this.#open.values());
+    return { count: this.#open.size, oldestMs: this.#open.size === 0 ? 0 : this.#options.clock.monotonic() - since };
+  }
+
+  /** Forgets containers that are not there any more: a peer has finished their removal. */
+  keepOnly(present: Pick<ReadonlySet<ContainerId>, 'has'>): void {
+    for (const container of this.#open.keys()) if (!present.has(container)) this.#open.delete(container);
   }
 
   /** Carries out a claim. Never rejects. */
@@ -96,15 +109,17 @@ export class Teardown {
   }
 
   /**
-   * Removes a spare, if no start has claimed it. It is condemned by the name that only a spare has: one that was
-   * dedicated meanwhile, whatever the store remembers of it, is not found by it. Never rejects.
+   * Removes a spare, if no start has claimed it, or if it is `forgotten`: whoever claimed it is late. It is condemned by
+   * the name that only a spare has: one that was dedicated meanwhile, whatever the store remembers of it, is not found
+   * by it. Never rejects.
    */
-  async removeSpare(spare: SpareContainer): Promise<RemovalOutcome> {
+  async removeSpare(spare: SpareContainer, forgotten = false): Promise<RemovalOutcome> {
     const { store, runtime } = this.#options;
     const { container } = spare;
     const id = spareId(container);
     return this.#reported(id, container, 'spare', async () => {
-      if (!(await store.retireSpare(container))) return 'kept';
+      const retired = await store.retireSpare(container);
+      if (!retired && !forgotten) return 'kept';
       if (!(await runtime.condemnSpare(spare))) return 'kept';
       await this.#remove(id, container, 'spare', 'kill');
       return 'removed';
@@ -155,9 +170,11 @@ export class Teardown {
     steps: () => Promise<RemovalOutcome>,
   ): Promise<RemovalOutcome> {
     const { backoff, clock, emit } = this.#options;
+    if (container !== null) this.#open.set(container, this.#open.get(container) ?? clock.monotonic());
     try {
       const outcome = await steps();
       if (container !== null) backoff.succeeded(container);
+      if (container !== null) this.#open.delete(container);
       return outcome;
     } catch (error) {
       if (container !== null) backoff.failed(container, clock.monotonic());

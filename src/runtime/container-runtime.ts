@@ -113,10 +113,18 @@ export interface ContainerRuntime {
    */
   watch(watcher: Watcher, signal: AbortSignal): Promise<void>;
 
+  /** What the engine's machine has for all containers together. */
+  resources(): Promise<EngineResources>;
+
   /** Answers when the daemon does. */
   ping(): Promise<void>;
   /** Ends calls in flight and refuses later ones with `runtime_unavailable`. Idempotent. */
   close(): Promise<void>;
+}
+
+export interface EngineResources {
+  readonly memoryBytes: number;
+  readonly cpus: number;
 }
 
 export type LookTarget = { readonly container: ContainerId } | { readonly sandbox: SandboxId };

@@ -1,3 +1,4 @@
+import type Docker from 'dockerode';
 import type { Container, Sighting } from '../domain/container.ts';
 import { BrokerError } from '../domain/errors.ts';
 import { asContainerId, type ContainerId, type EngineMark, type SandboxId } from '../domain/ids.ts';
@@ -9,6 +10,7 @@ import { ContainerRemoval } from './container-removal.ts';
 import type {
   ContainerRuntime,
   CreateRequest,
+  EngineResources,
   LookTarget,
   PostMortem,
   RemoveHow,
@@ -175,6 +177,15 @@ export class DockerRuntime implements ContainerRuntime {
   watch(watcher: Watcher, signal: AbortSignal): Promise<void> {
     const now = this.#clock.wall();
     return watchContainers({ daemon: this.#daemon, deployment: this.#deployment, now }, watcher, signal);
+  }
+
+  async resources(): Promise<EngineResources> {
+    const ask = async (docker: Docker, abortSignal: AbortSignal): Promise<unknown> =>
+      docker.info({ abortSignal } as never);
+    const info = await this.#daemon.call('info', ask);
+    const { MemTotal, NCPU } = info as { MemTotal?: unknown; NCPU?: unknown };
+    if (typeof MemTotal === 'number' && typeof NCPU === 'number') return { memoryBytes: MemTotal, cpus: NCPU };
+    throw new BrokerError('runtime_unavailable', 'the container engine does not tell its memory and processors');
   }
 
   async ping(): Promise<void> {

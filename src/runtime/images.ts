@@ -92,6 +92,7 @@ export class Images {
       if (!(await this.has(profile))) throw new Error('the pull ended without it');
       this.#tell(image, 'done');
     } catch (error) {
+      this.#tell(image, 'failed');
       throw this.#failure(profile, error);
     } finally {
       // Not by aborting: that ends the connection with an error which nobody listens to once the reply is complete.

@@ -1,7 +1,9 @@
 import type { Previous } from '../domain/errors.ts';
 import type { Origin } from '../domain/events.ts';
+import type { HistoryEntry } from '../domain/history.ts';
 import type { HoldId, OwnerId, SandboxId } from '../domain/ids.ts';
 import type { ShownState } from '../domain/sandbox.ts';
+import type { LogsView } from './history.ts';
 
 /**
  * What the API promises, without HTTP. Errors are `BrokerError`s. Times are epoch milliseconds; the HTTP layer writes
@@ -20,6 +22,10 @@ export interface SandboxService {
   /** Rejects with `sandbox_not_found`, carrying `previous` while it is told. Never counts as activity. */
   get(id: SandboxId): Promise<SandboxView>;
   list(query: ListQuery): Promise<{ readonly items: readonly SandboxView[]; readonly nextCursor: string | null }>;
+  /** What happened to a sandbox, oldest first. Rejects with `sandbox_not_found` where nothing is known. */
+  events(id: SandboxId): Promise<readonly HistoryEntry[]>;
+  /** What its container said last, also of one that ended. Rejects with `sandbox_not_found` where nothing is known. */
+  logs(id: SandboxId): Promise<LogsView>;
   status(): Promise<StatusView>;
   /** This replica's readiness, and each dependency as it is now. */
   readiness(): Promise<ReadinessView>;

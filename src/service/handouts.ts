@@ -32,6 +32,8 @@ export interface HandoutsOptions {
 
 const DEFAULT_PROFILE = 'default';
 const ASK_AGAIN_MS = 1_000;
+/** An abort without a reason makes an error with a stack, each time. */
+const OVER = 'over';
 
 /** Acquires as callers see them: how long they wait, what they are told meanwhile, what becomes of those who leave. */
 export class Handouts {
@@ -153,7 +155,7 @@ class Patience {
 
   /** Nobody waits for the outcome any more, or it is there: timers and listeners go. What `over` says stays. */
   end(): void {
-    this.#timer.abort();
+    this.#timer.abort(OVER);
     for (const leaver of this.#leavers) leaver.removeEventListener('abort', this.#leave);
   }
 }

@@ -1,5 +1,6 @@
 import { BrokerError, type Previous } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
+import type { HistoryEntry } from '../domain/history.ts';
 import type { HoldId, OwnerId, SandboxId } from '../domain/ids.ts';
 import type { LeaseRecord } from '../domain/sandbox.ts';
 import type { Clock } from '../domain/timing.ts';
@@ -17,6 +18,7 @@ import type {
   StatusView,
 } from './api.ts';
 import type { Handouts } from './handouts.ts';
+import type { LogsView, SandboxHistory } from './history.ts';
 import { countSandboxes, listSandboxes } from './listing.ts';
 import type { Readiness } from './readiness.ts';
 import { sandboxView } from './views.ts';
@@ -25,6 +27,7 @@ export interface SandboxesOptions {
   readonly store: LeaseStore;
   readonly handouts: Handouts;
   readonly destroy: Destroy;
+  readonly history: SandboxHistory;
   readonly readiness: Readiness;
   readonly tasks: BackgroundTasks;
   readonly clock: Clock;
@@ -104,6 +107,14 @@ export class Sandboxes implements SandboxService {
 
   list(query: ListQuery): Promise<{ items: readonly SandboxView[]; nextCursor: string | null }> {
     return listSandboxes(this.#options.store, query, this.#options.idleMs);
+  }
+
+  events(id: SandboxId): Promise<readonly HistoryEntry[]> {
+    return this.#options.history.events(id);
+  }
+
+  logs(id: SandboxId): Promise<LogsView> {
+    return this.#options.history.logs(id);
   }
 
   async status(): Promise<StatusView> {

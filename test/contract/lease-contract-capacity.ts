@@ -1,9 +1,24 @@
 import { expect } from 'vitest';
 import type { Fence } from '../../src/domain/ids.ts';
-import { C1, ID, otherIdentity, type Scene } from '../support/lease-harness.ts';
+import type { RunningContainer } from '../../src/leases/lease-store.ts';
+import { C1, ID, IDENTITY, otherIdentity, type Scene } from '../support/lease-harness.ts';
 import type { Rule } from './lease-contract.ts';
 
-export function capacityContract(rule: Rule): void {
+/** What runs was counted. */
+export async function counted(s: Scene, running: readonly RunningContainer[] = []): Promise<void> {
+  expect(await s.a.census(await s.a.beginCensus(), running)).toBe('counted');
+}
+
+export function capacityContract(anyRule: Rule): void {
+  const rule: Rule = (title, body, policy) =>
+    anyRule(
+      title,
+      async (s) => {
+        await counted(s);
+        await body(s);
+      },
+      policy,
+    );
   const two = { maxSandboxes: 2 };
   const take = (s: Scene, thread: string, user?: string, store = s.a) =>
     store.take({ ...otherIdentity(thread, user), spec: 'spec-1' });
@@ -65,6 +80,22 @@ export function capacityContract(rule: Rule): void {
       expect(await take(s, 't2')).toMatchObject({ kind: 'starting' });
     },
     { maxSandboxes: 1, maxPerUser: 1 },
+  );
+
+  rule(
+    '[C-03] while others wait nothing new is let in, only what counts already',
+    async (s) => {
+      const waiting = { ...otherIdentity('t1'), spec: 'spec-1' };
+      expect(await s.a.take({ ...waiting, behind: 'user' })).toEqual({ kind: 'full', scope: 'user' });
+      expect(await s.a.take({ ...waiting, behind: 'fleet' })).toEqual({ kind: 'full', scope: 'fleet' });
+      await counted(s, [{ id: waiting.id, userId: null }]);
+      expect(await s.a.take({ ...waiting, behind: 'fleet' })).toMatchObject({ kind: 'starting' });
+      await s.ready();
+      expect(await s.b.take({ id: ID, identity: IDENTITY, spec: 'spec-1', behind: 'fleet' })).toMatchObject({
+        kind: 'ready',
+      });
+    },
+    { maxSandboxes: 10 },
   );
 
   rule(

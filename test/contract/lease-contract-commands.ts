@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { asContainerId, asEngineMark, type Fence } from '../../src/domain/ids.ts';
+import { asContainerId, asEngineMark, asLife, type Fence } from '../../src/domain/ids.ts';
 import type { ClaimCondition, FoundContainer, LeaseStore, Spare } from '../../src/leases/lease-store.ts';
 import { HOUR, type IDENTITY, type LeaseHarness, otherIdentity, POLICY } from '../support/lease-harness.ts';
 
@@ -16,7 +16,22 @@ export interface Command {
 const KINDS = [
   ...['take', 'take', 'take', 'activate', 'activate', 'verify', 'restart', 'residue', 'keepalive', 'release'],
   ...['adopt', 'claim', 'claim', 'condemnByIntent', 'confirm', 'drop', 'drop', 'end', 'renew', 'reassert', 'handover'],
-  ...['addSpare', 'claimSpare', 'retireSpare', 'pool', 'read', 'page', 'age', 'age', 'ageLife', 'endLife', 'plant'],
+  ...[
+    'census',
+    'census',
+    'unheld',
+    'addSpare',
+    'claimSpare',
+    'retireSpare',
+    'pool',
+    'read',
+    'page',
+    'age',
+    'age',
+    'ageLife',
+    'endLife',
+    'plant',
+  ],
 ] as const;
 
 const small = fc.nat({ max: 11 });
@@ -48,6 +63,7 @@ export class Player {
   /** The memory store's first life begins with the store, that of Redis with its first operation. */
   async begin(): Promise<void> {
     await this.#stores.a.renew([]);
+    await this.#stores.a.census(await this.#stores.a.beginCensus(), []);
   }
 
   async play({ kind, by, n }: Command): Promise<unknown> {
@@ -96,7 +112,11 @@ export class Player {
     const found = z % 3 === 0 ? null : foundContainer(container, fence, z);
     switch (kind) {
       case 'take':
-        return store.take({ id, identity, spec: 's', ...(z === 0 ? { known: fence } : {}) });
+        return store.take({
+          ...{ id, identity, spec: 's' },
+          ...(z === 0 ? { known: fence } : {}),
+          ...(z === 1 ? { behind: pick(['fleet', 'user'] as const, y) } : {}),
+        });
       case 'activate': {
         const about = { ...foundContainer(container, fence, 1), url: 'http://x', found: z % 2 === 0 };
         return store.activate({ id, fence, ...about, holdMs: pick(AGES, z) });
@@ -131,6 +151,16 @@ export class Player {
         return store.reassert({ id, ...foundContainer(container, 0 as Fence, z), fence });
       case 'handover':
         return store.handover(SANDBOXES.slice(0, z % 4).map((sandbox) => sandbox.id));
+      case 'census': {
+        const began = z % 4 === 0 ? asLife('another') : await store.beginCensus();
+        const running = SANDBOXES.filter((_, n) => (x >> n) % 2 === 1);
+        return store.census(
+          began,
+          running.map((sandbox, n) => ({ id: sandbox.id, userId: n === y % 3 ? null : sandbox.identity.userId })),
+        );
+      }
+      case 'unheld':
+        return store.unheld(x % 2 === 0 ? null : identity.userId, 1 + (y % 3));
       case 'addSpare':
         return store.addSpare(spare(y, z));
       case 'claimSpare':

@@ -35,6 +35,7 @@ export function redisHarness(server: RedisServer, client: Redis, policy: LeasePo
       await client.hset(keys.record(id), encodeRecord(aged(await recordOf(id), ms)));
       const ends = await client.pexpiretime(keys.record(id));
       if (ends > 0) await client.pexpireat(keys.record(id), ends - ms);
+      await client.zadd(keys.unheld, 'XX', 'INCR', -ms, id);
     },
     ageLife: async (ms) => {
       const left = await client.pttl(keys.life);
@@ -44,6 +45,7 @@ export function redisHarness(server: RedisServer, client: Redis, policy: LeasePo
     endLife: async () => void (await client.del(keys.life)),
     plant: async (id, fields) => {
       await client.del(keys.record(id));
+      await client.zrem(keys.unheld, id);
       await client.hset(keys.record(id), fields as Record<string, string>);
       await client.zadd(keys.index, 0, id);
     },

@@ -3,17 +3,20 @@ import type { LeasePolicy } from '../../src/leases/lease-store.ts';
 import { type MakeHarness, POLICY, Scene } from '../support/lease-harness.ts';
 import { acquireContract } from './lease-contract-acquire.ts';
 import { capacityContract } from './lease-contract-capacity.ts';
+import { censusContract } from './lease-contract-census.ts';
 import { claimContract } from './lease-contract-claim.ts';
 import { confirmContract } from './lease-contract-confirm.ts';
 import { holdsContract } from './lease-contract-holds.ts';
 import { intentContract } from './lease-contract-intent.ts';
 import { lifeContract } from './lease-contract-life.ts';
+import { newsContract } from './lease-contract-news.ts';
 import { ownerContract } from './lease-contract-owner.ts';
 import { readsContract } from './lease-contract-reads.ts';
 import { recordsContract } from './lease-contract-records.ts';
 import { repeatContract } from './lease-contract-repeat.ts';
 import { restartContract } from './lease-contract-restart.ts';
 import { sparesContract } from './lease-contract-spares.ts';
+import { unheldContract } from './lease-contract-unheld.ts';
 import { writesContract } from './lease-contract-writes.ts';
 
 /** A test in a deployment of its own. */
@@ -43,6 +46,9 @@ export function leaseContract(name: string, makeHarness: MakeHarness): void {
     describe('records', () => recordsContract(rule));
     describe('reads', () => readsContract(rule));
     describe('capacity', () => capacityContract(rule));
+    describe('what runs', () => censusContract(rule));
+    describe('what is unheld', () => unheldContract(rule));
+    describe('news', () => newsContract(rule));
     describe('spares', () => sparesContract(rule));
     describe('what is written', () => writesContract(rule));
     describe('sent again', () => repeatContract(rule));

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { asOwnerId, type Fence } from '../../src/domain/ids.ts';
 import type { LeaseStore } from '../../src/leases/lease-store.ts';
 import { RedisLeaseStore } from '../../src/leases/redis-store.ts';
-import { C1, ENGINE, ID, IDENTITY, POLICY, URL1 } from '../support/lease-harness.ts';
+import { C1, ENGINE, ID, IDENTITY, otherIdentity, POLICY, URL1 } from '../support/lease-harness.ts';
 import { freePort, RedisServer, until } from '../support/redis.ts';
 
 /** A sentinel that watches one master under the name `leases`, alone. */
@@ -64,6 +64,8 @@ test('[L-25] a failover by Sentinel is found unaided, and begins a new life', as
   });
   resources.defer(() => store.close());
   await answering(store);
+  const heard: string[] = [];
+  store.listen((news) => heard.push(news));
 
   const { fence } = (await store.take({ id: ID, identity: IDENTITY, spec: 's' })) as { fence: Fence };
   const about = { container: C1, engine: ENGINE, url: URL1, found: false, since: fence, spec: 's', createdAt: null };
@@ -84,4 +86,11 @@ test('[L-25] a failover by Sentinel is found unaided, and begins a new life', as
   const snapshot = await store.read(ID);
   expect(snapshot).toMatchObject({ kind: 'record', record: { verified: false, fence } });
   expect(snapshot.kind === 'record' && snapshot.record.life).not.toBe(before.life);
+
+  const { id } = otherIdentity('another');
+  await until(async () => {
+    await store.census(await store.beginCensus(), [{ id, userId: null }]);
+    await store.census(await store.beginCensus(), []);
+    return heard.length > 0;
+  }, 'news from the new master');
 });

@@ -173,7 +173,8 @@ describe('lives', () => {
     expect((await recordOf(there)).life).not.toBe(first);
     await there.verify(ID, C1, URL1);
     await client.replicaof('127.0.0.1', String(other.port));
-    await until(async () => /master_link_status:up/.test(await client.info('replication')), 'the copy back');
+    const life = 'server:{d}:life';
+    await until(async () => (await client.get(life)) === (await copy.get(life)), 'the copy back');
     await client.call('REPLICAOF', 'NO', 'ONE');
     await answering(store);
     await take(store);

@@ -338,6 +338,13 @@ export function runtimeContract(kind: string, open: () => Promise<RuntimeWorld>)
       expect(await world.stranger.mark()).not.toBe(marks[0]);
     });
 
+    test('[C-01] the engine tells what its machine has', async () => {
+      const { memoryBytes, cpus } = await world.runtime.resources();
+      expect(memoryBytes).toBeGreaterThan(2 ** 26);
+      expect(cpus).toBeGreaterThanOrEqual(1);
+      expect(await world.stranger.resources()).toEqual({ memoryBytes, cpus });
+    });
+
     test('[S-01] a closed runtime answers nothing any more', async () => {
       await world.peer.ping();
       await world.peer.close();

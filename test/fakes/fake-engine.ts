@@ -31,6 +31,8 @@ export interface FakeEngineOptions {
  */
 export class FakeEngine {
   readonly now: () => number;
+  /** What its machine has. */
+  resources = { memoryBytes: 64 * 2 ** 30, cpus: 16 };
   /** Images that are not there; any other one is. */
   readonly #missing = new Map<string, 'pullable' | 'unpullable'>();
   readonly #watchers = new Set<{ readonly deployment: string; readonly changed: Watcher['changed'] }>();

@@ -6,6 +6,7 @@ import type { Profile } from '../../src/domain/profile.ts';
 import type {
   ContainerRuntime,
   CreateRequest,
+  EngineResources,
   LookTarget,
   PostMortem,
   RemoveHow,
@@ -186,6 +187,10 @@ export class FakeRuntime implements ContainerRuntime {
   /** The stream of a `watch` under way breaks. */
   breakStream(error: Error): void {
     this.#breakStream(error);
+  }
+
+  resources(): Promise<EngineResources> {
+    return this.#run('resources', () => this.engine.resources);
   }
 
   ping(): Promise<void> {

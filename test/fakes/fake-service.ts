@@ -1,4 +1,5 @@
 import type { BrokerError } from '../../src/domain/errors.ts';
+import type { HistoryEntry } from '../../src/domain/history.ts';
 import { asOwnerId, asSandboxId, type HoldId, type SandboxId } from '../../src/domain/ids.ts';
 import type {
   AcquireOutcome,
@@ -10,6 +11,7 @@ import type {
   SandboxView,
   StatusView,
 } from '../../src/service/api.ts';
+import type { LogsView } from '../../src/service/history.ts';
 
 export const SANDBOX_ID = asSandboxId('9f86d081884c7d659a2feaa0c55ad015');
 export const HOLD_ID = 1796069125644731 as HoldId;
@@ -66,6 +68,14 @@ export class FakeService implements SandboxService {
   list(query: ListQuery): Promise<{ items: readonly SandboxView[]; nextCursor: string | null }> {
     const unknown = { ...SANDBOX, profile: null, userId: null, threadId: null, url: null };
     return this.#answer('list', [query], () => ({ items: [SANDBOX, unknown], nextCursor: 'more' }));
+  }
+  events(id: SandboxId): Promise<readonly HistoryEntry[]> {
+    const entry = { at: 1_796_069_125_644, event: 'held', owner: asOwnerId('host:owner'), reason: 'created' } as const;
+    return this.#answer('events', [id], () => [{ ...entry, key: 'gateway', container: null }]);
+  }
+  logs(id: SandboxId): Promise<LogsView> {
+    const ended = { reason: 'killed', exitCode: 137, endedAt: 1_796_069_125_644 };
+    return this.#answer('logs', [id], () => ({ running: false, container: null, ...ended, logTail: 'bye' }));
   }
   status(): Promise<StatusView> {
     return this.#answer('status', [], () => ({

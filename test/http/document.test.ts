@@ -75,6 +75,8 @@ const CALLS = [
   { method: 'DELETE', path: '/v1/sandboxes/{id}' },
   { method: 'POST', path: '/v1/sandboxes/{id}/keepalive', payload: HOLD },
   { method: 'POST', path: '/v1/sandboxes/{id}/release', payload: HOLD },
+  { method: 'GET', path: '/v1/sandboxes/{id}/events' },
+  { method: 'GET', path: '/v1/sandboxes/{id}/logs' },
   { method: 'GET', path: '/v1/status' },
   { method: 'GET', path: '/healthz' },
   { method: 'GET', path: '/readyz' },

@@ -25,13 +25,15 @@ test('a request is one line: the pattern of its route, never what was in the pat
   const h = openApp();
   await h.app.inject({ url: `/v1/sandboxes/${SANDBOX_ID}?secret=1`, headers: { 'x-request-id': 'r1' } });
   await h.app.inject('/healthz');
-  expect(h.lines).toHaveLength(2);
-  const [line, health] = h.lines;
+  await h.app.inject('/v1/sandboxes/nothing');
+  expect(h.lines).toHaveLength(3);
+  const [line, health, refused] = h.lines;
   const { durationMs, ...rest } = line ?? {};
   expect(durationMs).toBeGreaterThan(0);
-  expect(rest).toMatchObject({ level: 30, requestId: 'r1', method: 'GET', route: '/v1/sandboxes/:id', status: 200 });
+  expect(rest).toMatchObject({ level: 20, requestId: 'r1', method: 'GET', route: '/v1/sandboxes/:id', status: 200 });
   expect(rest).toMatchObject({ key: null, sandbox: SANDBOX_ID });
   expect(health).toMatchObject({ level: 20, route: '/healthz' });
+  expect(refused).toMatchObject({ level: 30, status: 400, code: 'invalid_request' });
 });
 
 test('[H-09] unknown paths leave no name behind: neither in log lines nor in events', async () => {

@@ -82,7 +82,7 @@ test('[A-05] the store dies between take and activate and comes back empty: refu
   await fleet.redis.start();
   expect(await fleet.record(id)).toEqual({});
   await eventually(async () => (await fleet.record(id)).state === 'ready', 2 * LEASE_MS + SLACK_MS);
-  expect(deeds(a.replica, b.replica)).toContain(`adopted ${id}`);
+  await eventually(async () => deeds(a.replica, b.replica).includes(`adopted ${id}`));
   const { status, body } = await b.replica.api.acquire(person('forgotten'));
   expect(status).toBe(200);
   expect(body).toMatchObject({ id, origin: 'reused', holds: 2 });
@@ -103,6 +103,7 @@ test('[T-14] the store cannot answer, also between two steps of one pass: nothin
   const list = a.proxy.fault(LIST, { kind: 'hold' }, 1);
   await list.reached;
   await a.replica.api.release(idle);
+  await eventually(async () => deeds(b.replica).includes(`claimed ${dying.id}`));
   fleet.redis.signal('SIGSTOP');
   const done = deeds(a.replica, b.replica);
   // Once no lease is trusted any more, the reaper has nothing to ask for.

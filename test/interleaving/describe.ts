@@ -2,7 +2,7 @@ import { UNKNOWN_HOLD } from '../../src/domain/ids.ts';
 import { short } from './judge.ts';
 import { OPERATION_NAMES } from './operations.ts';
 import type { Meeting } from './run.ts';
-import { OWNERS, type Scene, STARTS } from './scene.ts';
+import { OWNERS, type Scene, SPARED, STARTS } from './scene.ts';
 
 /** The record, the containers and the clients in one line. Fences and holds are told from the first one on. */
 export function describeWorld(scene: Scene): string {
@@ -41,7 +41,7 @@ export function parseMeeting(name: string): Meeting {
     if (known === undefined || replica < 0) throw new Error(`no such actor: ${part}`);
     return { operation: known, replica };
   });
-  const known = STARTS.find((other) => other === start);
+  const known = ([...STARTS, SPARED] as const).find((other) => other === start);
   if (known === undefined) throw new Error(`no such start: ${start}`);
   return { start: known, actors };
 }

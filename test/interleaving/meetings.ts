@@ -1,13 +1,14 @@
 import { describeMeeting } from './describe.ts';
-import { OPERATION_NAMES } from './operations.ts';
+import { COMMON, OPERATION_NAMES } from './operations.ts';
 import type { Meeting } from './run.ts';
-import { OWNERS, STARTS, type Start } from './scene.ts';
+import { OWNERS, SPARED, STARTS, type Start } from './scene.ts';
 
 type Actor = Meeting['actors'][number];
 
-export const ACTORS: readonly Actor[] = OPERATION_NAMES.flatMap((operation) =>
-  OWNERS.map((_, replica) => ({ operation, replica })),
-);
+const actorsOf = (operations: typeof OPERATION_NAMES): readonly Actor[] =>
+  operations.flatMap((operation) => OWNERS.map((_, replica) => ({ operation, replica })));
+
+export const ACTORS: readonly Actor[] = actorsOf(COMMON);
 
 /** A replica runs the acquires of one id one after the other. */
 export function mayMeet(actors: readonly Actor[]): boolean {
@@ -18,15 +19,24 @@ export function mayMeet(actors: readonly Actor[]): boolean {
 }
 
 /** Starts in which the replicas are alike: what holds for one pair holds for the same pair with the replicas swapped. */
-const ALIKE: ReadonlySet<Start> = new Set(['orphan', 'none']);
+const ALIKE: ReadonlySet<Start> = new Set(['orphan', 'none', SPARED]);
 
 /** Every pair of operations from every start. */
 export function pairs(): Meeting[] {
+  return pairsFrom(STARTS, ACTORS);
+}
+
+/** Every pair of operations that may meet a spare. */
+export function sparedPairs(): Meeting[] {
+  return pairsFrom([SPARED], actorsOf(OPERATION_NAMES));
+}
+
+function pairsFrom(starts: readonly Start[], among: readonly Actor[]): Meeting[] {
   const all: Meeting[] = [];
   const seen = new Set<string>();
-  for (const start of STARTS) {
-    ACTORS.forEach((first, index) => {
-      for (const second of ACTORS.slice(index)) {
+  for (const start of starts) {
+    among.forEach((first, index) => {
+      for (const second of among.slice(index)) {
         const actors = [first, second];
         if (!mayMeet(actors)) continue;
         const mirrored = actors.map(({ operation, replica }) => ({ operation, replica: 1 - replica }));

@@ -3,14 +3,14 @@ import { Reconciler } from '../../src/lifecycle/reconciler.ts';
 import { RemovalBackoff } from '../../src/lifecycle/removal-backoff.ts';
 import { Sightings } from '../../src/lifecycle/sightings.ts';
 import type { Client } from './judge.ts';
-import { ID, LEASE_MS, OWNERS, type Replica, type Scene, WANTED } from './scene.ts';
+import { ID, LEASE_MS, OWNERS, type Replica, type Scene } from './scene.ts';
 
 type Work = (scene: Scene, replica: Replica) => Promise<void>;
 
 /** The handout is answered, and its client stays until it releases. */
 const acquire: Work = async (scene, replica) => {
   const gaveUp = scene.patience.signal;
-  const handout = await replica.acquire.run(WANTED, { gaveUp, slow: () => undefined });
+  const handout = await replica.acquire.run(scene.wanted, { gaveUp, slow: () => undefined });
   if (gaveUp.aborted) {
     if (!handout.brief) await replica.store.release(ID, handout.hold);
     return;
@@ -68,12 +68,14 @@ const sweep: Work = async (scene, replica) => {
 
 /** With a memory of its own: what it has seen is its own doing. */
 function reconciler(scene: Scene, replica: Replica, leaseMs: number): Reconciler {
-  const { store, runtime, engine, endings, liveness, teardown, tracked, emit } = replica;
+  const { store, runtime, engine, census, endings, liveness, teardown, tracked, emit } = replica;
   const memory = { sightings: new Sightings(), backoff: new RemovalBackoff(LEASE_MS), leaseMs };
   return new Reconciler({
     store,
     runtime,
     engine,
+    spares: replica.spares,
+    census,
     endings,
     liveness,
     teardown,
@@ -89,9 +91,17 @@ const renew: Work = async (scene, replica) => {
   await replica.renewal.pass();
 };
 
-const OPERATIONS = { acquire, reacquire, reap, evict, destroy, reconcile, sweep, renew };
+/** What tending the pool does to a spare that is of no use any more. */
+const retire: Work = async (scene, replica) => {
+  const [spare] = scene.engine.containers.filter(({ name }) => name.includes('-spare-'));
+  if (spare !== undefined) await replica.teardown.removeSpare({ container: spare.id, name: spare.name });
+};
+
+const OPERATIONS = { retire, acquire, reacquire, reap, evict, destroy, reconcile, sweep, renew };
 export type Operation = keyof typeof OPERATIONS;
 export const OPERATION_NAMES = Object.keys(OPERATIONS) as Operation[];
+/** Of these any two may meet, from any start; the others only where there are spares. */
+export const COMMON = OPERATION_NAMES.filter((name) => name !== 'retire');
 
 /** Begins an operation; an error that is none of the broker's is a violation. */
 export async function begin(scene: Scene, operation: Operation, replica: Replica): Promise<void> {

@@ -5,6 +5,7 @@ import { short } from './judge.ts';
 import { HOLD_MS, ID, LEASE_MS, PREFIX, type Scene } from './scene.ts';
 
 const MOST_PASSES = 12;
+const NEVER = new AbortController().signal;
 
 /**
  * What remains once everything has ended: renewal and reconciliation go on for some leases, first with the clients
@@ -34,6 +35,7 @@ async function passes(scene: Scene, when: string): Promise<void> {
     for (const replica of survivors(scene)) {
       await replica.renewal.pass();
       await replica.reconciler.pass();
+      if (scene.wanted.profile.spares > 0) await replica.spares.pass(NEVER); // none is wanted any more
     }
     await scene.scheduler.settled();
     wrong = amiss(scene);

@@ -1,13 +1,14 @@
 import type { BrokerEvent } from '../../src/domain/events.ts';
 import { sandboxId } from '../../src/domain/identity.ts';
 import { asOwnerId, type ContainerId } from '../../src/domain/ids.ts';
-import { sandboxName } from '../../src/domain/names.ts';
+import { sandboxName, spareName } from '../../src/domain/names.ts';
 import type { LeaseRecord } from '../../src/domain/sandbox.ts';
 import type { LeaseStore } from '../../src/leases/lease-store.ts';
 import { MemoryDatabase } from '../../src/leases/memory-database.ts';
 import { MemoryLeaseStore } from '../../src/leases/memory-store.ts';
 import { newRecord } from '../../src/leases/transition.ts';
 import { assembleLifecycle } from '../../src/lifecycle/assemble.ts';
+import type { Wanted } from '../../src/lifecycle/handout.ts';
 import type { ContainerRuntime } from '../../src/runtime/container-runtime.ts';
 import { FakeEngine } from '../fakes/fake-engine.ts';
 import { tinyProfile } from '../support/profiles.ts';
@@ -29,7 +30,9 @@ export const WANTED = { id: ID, identity: IDENTITY, profile, spec: SPEC };
 export const policy = { leaseMs: LEASE_MS, holdTtlMs: HOLD_MS, maxSandboxes: 0, maxPerUser: 0 };
 
 export const STARTS = ['warm', 'active', 'orphan', 'dead', 'none'] as const;
-export type Start = (typeof STARTS)[number];
+/** No sandbox yet, and one spare in the pool. */
+export const SPARED = 'spare' as const;
+export type Start = (typeof STARTS)[number] | typeof SPARED;
 export type Replica = ReturnType<Scene['replica']>;
 
 /** What a rule taken away does to a replica's ports, before their calls become steps. */
@@ -43,7 +46,7 @@ export type Mutation = (ports: Ports, scene: Scene) => Ports;
  * Calls that are no steps: they read only what never changes in a scene (which engine this is, that its image is
  * there), or what decides nothing (how a container ended). They commute with everything, so nothing is lost.
  */
-const NOT_STEPS = new Set(['mark', 'settleEngine', 'ensureImage', 'hasImage', 'postMortem']);
+const NOT_STEPS = new Set(['mark', 'settleEngine', 'ensureImage', 'hasImage', 'postMortem', 'listen']);
 
 /** Two replicas' lifecycle over one memory store and one fake engine, one sandbox, every call a step. */
 export class Scene {
@@ -55,6 +58,8 @@ export class Scene {
   readonly replicas: readonly Replica[];
   /** A client's way to the store, through whatever replica is there. */
   readonly client: MemoryLeaseStore;
+  /** What its acquires ask for. */
+  readonly wanted: Wanted;
   /** Aborted when the callers' patience is at its end. */
   readonly patience = new AbortController();
   readonly crashed = new Set<number>();
@@ -72,6 +77,7 @@ export class Scene {
 
   constructor(start: Start, { mutation = null, explicit }: { mutation?: Mutation | null; explicit: boolean }) {
     this.#mutation = mutation;
+    this.wanted = start === SPARED ? { ...WANTED, profile: { ...profile, spares: 1 } } : WANTED;
     const newId = (): string => {
       this.#lives += 1;
       return `life-${this.#lives}`;
@@ -105,6 +111,7 @@ export class Scene {
       hash.text(id.slice(8, 12)).text(name).text(state);
       if (port !== null) this.#urls.set(id, `http://127.0.0.1:${port}`);
     }
+    for (const { container } of this.database.spares.waiting) hash.text(container.slice(8, 12));
     if (hash.value !== this.#world) this.scheduler.changes += 1;
     this.#world = hash.value;
   }
@@ -189,8 +196,29 @@ export class Scene {
     });
   }
 
+  #arrangeSpare(): void {
+    const nobody = { fence: null, userId: null, threadId: null };
+    const labels = { profile: profile.name, spec: SPEC, owner: asOwnerId(OWNERS[0]), ...nobody };
+    const name = spareName(PREFIX, '1');
+    const container = this.engine.add({ name, deployment: DEPLOYMENT, profile, labels });
+    this.engine.run(container.id);
+    const about = {
+      engine: this.engine.mark(DEPLOYMENT),
+      url: `http://127.0.0.1:${container.port}`,
+      profile: profile.name,
+    };
+    this.database.spares.add(
+      { container: container.id, name, ...about, spec: SPEC, createdAt: 0 },
+      this.database.now(),
+    );
+  }
+
   #arrange(start: Start): void {
     if (start === 'none') return;
+    if (start === SPARED) {
+      this.#arrangeSpare();
+      return;
+    }
     const at = this.database.moment(ID, asOwnerId(OWNERS[0]));
     const fence = at.nextFence();
     const { profile: name, userId, threadId } = IDENTITY;

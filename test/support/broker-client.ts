@@ -33,10 +33,13 @@ export interface StatusBody extends ReadinessBody {
 /** A gateway's side of the API: every call gives the answer, whatever its status. Connections are kept alive. */
 export class BrokerClient implements AsyncDisposable {
   readonly url: string;
+  readonly #headers: Readonly<Record<string, string>>;
   readonly #agent = new Agent({ bodyTimeout: 0, headersTimeout: 0 });
 
-  constructor(url: string) {
+  /** `key`: sent with every call of the API. */
+  constructor(url: string, key: string | null = null) {
     this.url = url;
+    this.#headers = key === null ? {} : { authorization: `Bearer ${key}` };
   }
 
   acquire(who: Person, wish: AcquireWish = {}, signal?: AbortSignal): Promise<Answer<AcquiredBody>> {
@@ -97,7 +100,8 @@ export class BrokerClient implements AsyncDisposable {
       method,
       dispatcher: this.#agent,
       ...(signal === undefined ? {} : { signal }),
-      ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+      headers: { ...this.#headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await reply.body.text();
     const parsed = (text === '' ? null : JSON.parse(text)) as T & Partial<ProblemBody>;

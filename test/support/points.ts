@@ -9,6 +9,7 @@ export function withPoints<T extends object>(target: T): { readonly port: T; rea
     get(object, name) {
       const value: unknown = Reflect.get(object, name, object);
       if (typeof value !== 'function') return value;
+      if (name === 'listen') return value.bind(object); // answers at once, with no promise
       return (...args: unknown[]) => points.run(name as Methods<T>, () => Reflect.apply(value, object, args));
     },
   });

@@ -48,6 +48,7 @@ export class World {
     const { leaseMs, holdTtlMs, maxSandboxes, maxPerUser } = this.settings;
     const policy = { leaseMs, holdTtlMs, maxSandboxes, maxPerUser };
     this.database = new MemoryDatabase({ clock: this.clock, newId: randomUUID, policy });
+    this.database.census(this.database.life(), []); // as if the fleet had run for a while
     const profile = defaultConfig({}).profiles.get('default');
     if (profile === undefined) throw new Error('the default configuration has no default profile');
     this.profile = profile;

@@ -9,6 +9,9 @@ async function releaseAfter(world: World, replica: Replica, user: string): Promi
   await world.clock.advance(1_000);
 }
 
+/** As long as an answer to news may take. */
+const SOON_MS = 25;
+
 const users = (world: World, ...names: string[]): string[] =>
   names.filter((name) => world.record(name)?.state === 'ready');
 const outcome = (acquiring: Promise<AcquireOutcome>): Promise<string> =>
@@ -105,7 +108,7 @@ test('[C-03] a slot that frees at another replica is found', async () => {
   const waiting = a.take('v');
   await world.clock.settle();
   expect(await b.destroy.run(world.idOf('u'))).toBe('gone');
-  await world.clock.advance(500);
+  await world.clock.advance(SOON_MS);
   expect(handedOut(await waiting).origin).toBe('created');
 });
 

@@ -12,8 +12,10 @@ test('[L-21] scripts touch declared keys only', () => {
   for (const [name, text] of loadScripts()) {
     for (const [call, command, key] of text.matchAll(/redis\.p?call\('([A-Z]+)'(?:, ([^,)]+))?/g)) {
       calls += 1;
-      if (command !== 'TIME' && !/^(?:KEYS\[[\dn]+\]?|key)$/.test(key ?? '')) wrong.push(`${name}: ${call}`);
+      const declared = command === 'PUBLISH' ? /^channel$/ : /^(?:KEYS\[[\dn]+\]?|(?:unheld_)?key)$/;
+      if (command !== 'TIME' && !declared.test(key ?? '')) wrong.push(`${name}: ${call}`);
     }
+    expect(text).toContain('\nlocal unheld_key = KEYS[#KEYS]\n');
     for (const [assignment] of text.matchAll(/\bkey(?:, \w+)* = [^\n]+/g)) {
       if (!assignment.includes('KEYS[7]')) wrong.push(`${name}: ${assignment}`);
     }

@@ -1,10 +1,24 @@
 import { expect, test } from 'vitest';
 import type { Container, ContainerState } from '../../src/domain/container.ts';
-import { asEngineMark, asOwnerId, type ContainerId, type Fence } from '../../src/domain/ids.ts';
+import {
+  asContainerId,
+  asEngineMark,
+  asOwnerId,
+  asSandboxId,
+  type ContainerId,
+  type Fence,
+} from '../../src/domain/ids.ts';
 import type { ContainerRole } from '../../src/domain/names.ts';
 import type { LeaseRecord } from '../../src/domain/sandbox.ts';
 import type { Snapshot } from '../../src/leases/lease-store.ts';
-import { plan, type ReconcileStep, type Scene, suspects } from '../../src/lifecycle/reconcile-plan.ts';
+import {
+  partsOf,
+  plan,
+  presentIn,
+  type ReconcileStep,
+  type Scene,
+  suspects,
+} from '../../src/lifecycle/reconcile-plan.ts';
 import { Sightings, type Suspicion } from '../../src/lifecycle/sightings.ts';
 import { C1, C2, ENGINE, ID } from '../support/lease-harness.ts';
 
@@ -167,4 +181,38 @@ test('[R-22] a spare is nobody’s concern, a foreign name is reported', () => {
   const containers = [container('running', { kind: 'spare' }), foreign];
   expect(suspects(sceneOf({ containers })).size).toBe(0);
   expect(planned({ containers }).now).toEqual([{ kind: 'foreign', container: foreign }]);
+});
+
+test('what is planned in parts is what is planned at once, also for a container that has lost its name', () => {
+  const idOf = (n: number) => asSandboxId((n * 0x1234567).toString(16).padStart(8, '0').slice(-8) + 'a'.repeat(24));
+  const idsOfContainers = (n: number): ContainerId => asContainerId(n.toString(16).padStart(64, '0'));
+  const numbers = Array.from({ length: 300 }, (_, n) => n);
+  const roles = (n: number): ContainerRole =>
+    n % 7 === 0
+      ? { kind: 'foreign' }
+      : n % 5 === 0
+        ? { kind: 'spare' }
+        : { kind: n % 3 === 0 ? 'condemned' : 'sandbox', id: idOf(n) };
+  const containers = numbers.map((n) => container(n % 4 === 0 ? 'exited' : 'running', roles(n), idsOfContainers(n)));
+  const snapshots = numbers
+    .filter((n) => n % 2 === 0)
+    .map((n): Snapshot => {
+      const seen = record({ id: idOf(n), container: idsOfContainers(n), expiresAt: n % 6 === 0 ? NOW : NOW + 1 });
+      return { ...seen, id: idOf(n) };
+    });
+  const scene = sceneOf({ containers, snapshots });
+  const parts = partsOf(scene, 50);
+  expect(parts.length).toBeGreaterThan(5);
+  const sightings = new Sightings();
+  for (const at of [0, LEASE_MS]) {
+    const together = suspects(scene);
+    expect(new Map(parts.flatMap((part) => [...suspects(part)]))).toEqual(together);
+    sightings.note(together, at);
+  }
+  const inParts = parts.flatMap((part) => plan(part, sightings, LEASE_MS, presentIn(scene)));
+  const atOnce = plan(scene, sightings, LEASE_MS);
+  const sorted = (steps: ReconcileStep[]): string[] => steps.map((step) => JSON.stringify(step)).sort();
+  expect(sorted(inParts)).toEqual(sorted(atOnce));
+  expect(new Set(atOnce.map(({ kind }) => kind)).size).toBeGreaterThan(3);
+  expect(partsOf(scene, 1_000)).toEqual([scene]);
 });

@@ -24,7 +24,16 @@ test('[T-13] a pass tells what it saw: containers, steps, and what this replica 
   await pass;
   const owned = { starting: 1, active: 1, warm: 1, destroying: 0 };
   expect(eventsOf(a, 'reconcile-pass')).toEqual([
-    { type: 'reconcile-pass', containers: 3, steps: 0, owned, durationMs: 700 },
+    {
+      type: 'reconcile-pass',
+      containers: 3,
+      steps: 0,
+      owned,
+      fleet: { ...owned, active: 2 },
+      unreadable: 1,
+      suspects: { count: 0, oldestMs: 0 },
+      durationMs: 700,
+    },
   ]);
   create.release();
 });

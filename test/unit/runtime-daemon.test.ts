@@ -66,6 +66,7 @@ const CALLS: Record<string, () => Promise<unknown>> = {
   kill: () => runtime.remove(ID, CONTAINER, 'kill'),
   onlyIfStopped: () => runtime.remove(ID, CONTAINER, 'onlyIfStopped'),
   postMortem: () => runtime.postMortem(CONTAINER),
+  resources: () => runtime.resources(),
   ping: () => runtime.ping(),
 };
 

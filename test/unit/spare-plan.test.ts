@@ -24,13 +24,13 @@ function container(name: string, state: Container['state'] = 'running'): Contain
 
 function planOf(changes: Partial<SpareScene> & { readonly spares?: readonly Spare[]; readonly sandboxes?: number }) {
   const { spares = [], sandboxes = 0, ...scene } = changes;
-  const { retire, make, ready } = planSpares({
+  const { retire, forgotten, make, ready } = planSpares({
     ...{ engine: ENGINE, pool: { spares, sandboxes }, containers: spares.map(({ container: id }) => container(id)) },
     ...{ kinds: [kind('p', 2)], maxSandboxes: 0, isForgotten: () => false },
     ...scene,
   });
   return {
-    retire: retire.map((one) => String(one.container)),
+    retire: [...retire, ...forgotten].map((one) => String(one.container)),
     make: make.map(({ profile }) => profile.name),
     ready: Object.fromEntries(ready),
   };

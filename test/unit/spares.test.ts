@@ -134,6 +134,9 @@ test('[C-06] one that the pool does not know is removed once it was seen for a l
     spec: 'spec-1',
     owner: asOwnerId('dead'),
   });
+  await refill(a); // none is wanted, and none was seen
+  expect(a.points.count('list')).toBe(0);
+  await a.reconciler.pass();
   await refill(a);
   await refill(a);
   await world.clock.advance(LEASE_MS - 1);
@@ -238,18 +241,23 @@ test('[C-05] after the store lost its keys nobody takes a spare twice; those it 
   expect(names(world).filter((name) => name.includes('condemned'))).toEqual([]);
 });
 
-test('[C-05] a spare whose claimer died before it was renamed is removed with the start', async () => {
+test('[C-05] a spare whose claimer died before it was renamed is removed after a lease', async () => {
   const world = new World();
-  const [a, b] = [world.replica('a', { spares: 1 }), world.replica('b')];
+  const [a, b] = [world.replica('a', { spares: 1 }), world.replica('b', { spares: 1 })];
   await refill(a);
+  const [spare] = names(world);
   const dedicate = a.points.hold('dedicate');
-  void a.take('u').catch(() => undefined);
+  const taking = a.take('u');
   await dedicate.reached;
+  await a.shutdown.keep();
+  await refill(b);
+  await refill(b);
+  expect(names(world)).toContain(spare); // it may still be renamed
   await world.clock.advance(LEASE_MS);
-  await b.reconciler.pass();
-  await b.tasks.drained(60_000);
-  expect(world.engine.containers).toEqual([]);
-  expect(world.record('u')?.state).toBe('gone');
+  await refill(b);
+  expect(names(world)).not.toContain(spare);
+  dedicate.release();
+  expect(handedOut(await taking).origin).toBe('spare'); // it woke up, found that one gone, and took the next
 });
 
 test('[A-11] also when the start had a residue to clear: both are removed', async () => {
@@ -285,10 +293,11 @@ test('[S-05] a replica that removes its sandboxes removes the spares it made, an
   expect(world.engine.containers.map(({ labels }) => labels.owner)).toEqual([asOwnerId('a')]);
 });
 
-test('[C-05] the name was taken by another container meanwhile: that one is used, and the spare is removed', async () => {
+test('[C-05] the name was taken by another container meanwhile: that one is used, and the spare goes after a lease', async () => {
   const world = new World();
   const a = world.replica('a', { spares: 1 });
   await refill(a);
+  const [spare] = names(world);
   const dedicate = a.points.hold('dedicate');
   const taking = a.take('u');
   await dedicate.reached;
@@ -301,8 +310,11 @@ test('[C-05] the name was taken by another container meanwhile: that one is used
   world.engine.run(found);
   dedicate.release();
   expect(handedOut(await taking).origin).toBe('discovered');
-  await a.tasks.drained(60_000);
-  expect(world.engine.containers.map(({ id }) => id)).toEqual([found]);
+  await refill(a);
+  await refill(a);
+  await world.clock.advance(LEASE_MS);
+  await refill(a);
+  expect(names(world)).not.toContain(spare);
 });
 
 test('[A-11] an engine that cannot rename: the start fails and leaves neither spare nor lease', async () => {

@@ -233,12 +233,16 @@ test('[A-12] whoever gave up asks for a peer’s start no more', async () => {
 test('[C-01] a full fleet and a full user are told apart, with the limit and when to ask again', async () => {
   const fleet = new World({ maxSandboxes: 1 }).replica('a');
   handedOut(await fleet.take('u'));
-  const full = { code: 'capacity_exhausted', retryAfterMs: 5_000, message: expect.stringContaining('All 1 ') };
+  const full = { code: 'capacity_exhausted', retryAfterMs: 30_000, message: expect.stringContaining('All 1 ') };
   await expect(fleet.take('v')).rejects.toMatchObject(full);
   const user = new World({ maxPerUser: 1 }).replica('a');
   handedOut(await user.take('u'));
   const again = user.handouts.acquire({ userId: 'u', threadId: 'another' }, { gone: new AbortController().signal });
-  const fullUser = { code: 'user_capacity_exhausted', retryAfterMs: 5_000, message: expect.stringContaining('has 1 ') };
+  const fullUser = {
+    code: 'user_capacity_exhausted',
+    retryAfterMs: 30_000,
+    message: expect.stringContaining('has 1 '),
+  };
   await expect(again).rejects.toMatchObject(fullUser);
 });
 

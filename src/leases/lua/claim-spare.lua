@@ -11,6 +11,6 @@ return step(function(r)
   redis.call('HDEL', KEYS[9], container)
   redis.call('ZREMRANGEBYSCORE', KEYS[10], '-inf', digits(now))
   redis.call('ZADD', KEYS[10], digits(now + kept_ms), container)
-  r.container = container
-  return { 'spare', string.match(spare, '\n(.*)$') }, r
+  tell('spare-taken')
+  return { 'spare', string.match(spare, '\n(.*)$') }
 end)

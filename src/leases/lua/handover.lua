@@ -1,7 +1,7 @@
 -- KEYS: from 7 on the records. ARGV: from 8 on their ids.
 -- Replies: ok
 local life = settle_life()
-for n = 7, #KEYS do
+for n = 7, #KEYS - 1 do
   local r = load(KEYS[n])
   local brought = r and into_life(r, life)
   local ends = r and r.owner == owner and r.state ~= 'gone' and not is_expired(r)

@@ -1,4 +1,4 @@
--- ARGV: hold.
+-- ARGV: hold, limit of the fleet, limit of a user.
 -- Replies: not_found | record, record
 local hold = tonumber(arg(1))
 
@@ -8,7 +8,11 @@ return step(function(r)
   if not n or r.holds[n][2] <= now then return { 'record', encode(r) } end
   table.remove(r.holds, n)
   without_expired_holds(r)
-  if #r.holds == 0 then r.idleSince = now end
+  if #r.holds == 0 then
+    r.idleSince = now
+    local user = user_hash(r.userId)
+    if limit_reached(user, tonumber(arg(2)), tonumber(arg(3))) then tell('unheld', user) end
+  end
   r.lastActiveAt = now
   return { 'record', encode(r) }, r
 end)

@@ -25,7 +25,7 @@ local function renew(key, id, fence, ready)
 end
 
 local replies = {}
-for n = 7, #KEYS do
+for n = 7, #KEYS - 1 do
   local at = 8 + 3 * (n - 7)
   replies[n - 6] = renew(KEYS[n], ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2] == '1')
 end

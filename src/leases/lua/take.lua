@@ -1,5 +1,8 @@
--- ARGV: profile, userId, threadId, spec, a fence that the caller knows, limit of the fleet, limit of a user.
--- Replies: mismatch | full, 'fleet' or 'user' | wait, record | ready, record, 1 if it was held before | starting, record
+-- KEYS: 8 the life in which the running containers were counted.
+-- ARGV: profile, userId, threadId, spec, a fence that the caller knows, limit of the fleet, limit of a user, the limit at
+-- which others wait who were here first (empty: none).
+-- Replies: mismatch | uncounted | full, 'fleet' or 'user' | wait, record | ready, record, 1 if it was held before |
+-- starting, record
 local profile, userId, threadId, spec, known = arg(1), arg(2), arg(3), arg(4), tonumber(arg(5))
 local fleet_limit, user_limit = tonumber(arg(6)), tonumber(arg(7))
 
@@ -7,12 +10,13 @@ local function differs(recorded, asked)
   return recorded ~= '' and recorded ~= asked
 end
 
-local function is_full()
-  if fleet_limit > 0 and redis.call('HLEN', KEYS[4]) >= fleet_limit then return 'fleet' end
-  local hash = user_hash(userId)
-  if user_limit > 0 and redis.call('ZLEXCOUNT', KEYS[5], '[' .. hash .. ':', '(' .. hash .. ';') >= user_limit then
-    return 'user'
-  end
+-- Why a new sandbox is not let in; nil: it is. One that counts already has a container that runs.
+local function refusal(life)
+  local unlimited = fleet_limit == 0 and user_limit == 0
+  if unlimited or redis.call('HEXISTS', KEYS[4], ARGV[8]) == 1 then return end
+  if redis.call('GET', KEYS[8]) ~= life then return { 'uncounted' } end
+  local scope = arg(8) ~= '' and arg(8) or limit_reached(user_hash(userId), fleet_limit, user_limit)
+  return scope and { 'full', scope }
 end
 
 return step(function(r, stored, life)
@@ -21,8 +25,8 @@ return step(function(r, stored, life)
   end
   local fence = next_fence(stored and stored.fence, known)
   if not r or r.state == 'gone' then
-    local scope = is_full()
-    if scope then return { 'full', scope } end
+    local refused = refusal(life)
+    if refused then return refused end
     r = new_record('starting', fence, life)
     r.spec, r.previous = spec, stored and stored.previous or ''
   elseif r.state == 'ready' then

@@ -2,6 +2,7 @@
 --   KEYS[1] life              KEYS[2] last fence         KEYS[3] index of ids (all scores 0)
 --   KEYS[4] counted: id → hash of its user               KEYS[5] users: "<hash of user>:<id>" (all scores 0)
 --   KEYS[6] tombstones by the time of their end          KEYS[7] the record; of a batch: from 7 on
+--   the last of KEYS: ready ones by the time from which on they are unheld, unless a hold is renewed
 --   ARGV[1] owner             ARGV[2] run id of server   ARGV[3] lease, ms          ARGV[4] hold's time, ms
 --   ARGV[5] what a tombstone is kept for, ms             ARGV[6] most holds         ARGV[7] record version
 --   ARGV[8] id; of a batch: its arguments from 8 on      ARGV[9] and on: the operation's own, arg(1) and on
@@ -14,6 +15,9 @@ local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local lease_end = now + lease_ms
+local unheld_key = KEYS[#KEYS]
+-- KEYS[1] without its last word, 'life'.
+local channel = string.sub(KEYS[1], 1, -5) .. 'news'
 
 local function arg(n)
   return ARGV[8 + n]
@@ -36,6 +40,12 @@ local function settle_life()
     redis.call('SET', KEYS[1], life, 'PX', ARGV[3])
   end
   return life
+end
+
+-- Publishes news for whoever waits, about a user (a hash; nil: about nobody). Nobody has to hear it, so a server that does
+-- not let this client publish is no fault.
+local function tell(news, user)
+  redis.pcall('PUBLISH', channel, news .. ':' .. (user or ''))
 end
 
 local last_fence

@@ -4,7 +4,7 @@ local FIELDS = {
   'lastActiveAt', 'life', 'verified', 'profile', 'userId', 'threadId', 'spec', 'createdAt', 'previous',
 }
 local NUMBERS = { 'fence', 'since', 'expiresAt', 'idleSince', 'lastActiveAt', 'createdAt' }
-local STATE, FENCE, USER_ID = 2, 4, 16
+local STATE, FENCE, HOLDS, IDLE_SINCE, USER_ID = 2, 4, 10, 11, 16
 local STATES = { starting = true, ready = true, destroying = true, gone = true }
 
 local function is_number(text)
@@ -76,6 +76,7 @@ local function count(id, user)
     redis.call('ZADD', KEYS[5], 0, user .. ':' .. id)
   else
     redis.call('HDEL', KEYS[4], id)
+    tell('slot-freed', before)
   end
 end
 
@@ -83,11 +84,33 @@ local function user_hash(userId)
   return userId == '' and '' or redis.sha1hex(userId)
 end
 
+-- Which limit a user's next sandbox would exceed: 'fleet', 'user' or nil. A limit of 0 is none.
+local function limit_reached(user, of_fleet, of_user)
+  if of_fleet > 0 and redis.call('HLEN', KEYS[4]) >= of_fleet then return 'fleet' end
+  if of_user > 0 and redis.call('ZLEXCOUNT', KEYS[5], '[' .. user .. ':', '(' .. user .. ';') >= of_user then
+    return 'user'
+  end
+end
+
+-- Notes from when on it is unheld: what eviction looks for.
+local function note_unheld(id, r)
+  if r.state ~= 'ready' then
+    redis.call('ZREM', unheld_key, id)
+    return
+  end
+  local from = r.idleSince
+  for _, hold in ipairs(r.holds) do
+    from = math.max(from, hold[2])
+  end
+  redis.call('ZADD', unheld_key, digits(from), id)
+end
+
 -- Removes everything that is known of an id.
 local function forget(key, id)
   redis.call('DEL', key)
   redis.call('ZREM', KEYS[3], id)
   redis.call('ZREM', KEYS[6], id)
+  redis.call('ZREM', unheld_key, id)
   count(id, nil)
 end
 
@@ -109,6 +132,8 @@ local function save(key, id, r)
   end
   if #changed > 0 then redis.call('HSET', key, unpack(changed)) end
   if values[FENCE] ~= was[FENCE] then note_fence(r.fence) end
+  local held = values[HOLDS] ~= was[HOLDS] or values[IDLE_SINCE] ~= was[IDLE_SINCE]
+  if held or values[STATE] ~= was[STATE] then note_unheld(id, r) end
   if r.state == 'gone' then
     local ends = digits(r.expiresAt - lease_ms + math.max(lease_ms, kept_ms))
     redis.call('ZADD', KEYS[6], ends, id)

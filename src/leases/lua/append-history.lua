@@ -1,0 +1,10 @@
+-- KEYS: from 7 on, for each line, the list that it belongs to.
+-- ARGV: 8 how long a list is kept, in ms; from 9 on for each line how many its list keeps, and the line.
+-- Replies: ok
+for n = 7, #KEYS - 1 do
+  local at = 9 + 2 * (n - 7)
+  redis.call('RPUSH', KEYS[n], ARGV[at + 1])
+  redis.call('LTRIM', KEYS[n], -tonumber(ARGV[at]), -1)
+  redis.call('PEXPIRE', KEYS[n], ARGV[8])
+end
+return { 'ok' }

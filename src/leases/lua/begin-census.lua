@@ -1,0 +1,3 @@
+-- For a census, which tells what runs.
+-- Replies: the present life
+return { settle_life() }

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { HISTORY_KEPT_MS } from '../../src/domain/history.ts';
+import { MemoryHistory } from '../../src/leases/memory-history.ts';
+import { ID } from '../support/lease-harness.ts';
+import { entry, historyContract } from './history-contract.ts';
+
+historyContract('memory', async () => {
+  const store = new MemoryHistory(() => 0);
+  return { a: store, b: store, keptMs: async () => HISTORY_KEPT_MS, close: async () => undefined };
+});
+
+test('a history that nobody adds to is forgotten after a day, also where nobody reads it', async () => {
+  let now = 0;
+  const store = new MemoryHistory(() => now);
+  await store.append([{ id: ID, entry: entry(0, 'started') }]);
+  now = HISTORY_KEPT_MS - 1;
+  expect(await store.read(ID)).toHaveLength(1);
+  now = HISTORY_KEPT_MS;
+  expect(await store.read(ID)).toEqual([]);
+});
