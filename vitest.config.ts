@@ -7,6 +7,8 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     retry: 0,
+    // Files of `real` wait more than they work; more of them at once would measure the machine.
+    maxWorkers: 2,
     reporters: ['default', './test/support/reporter.ts'],
     projects: [
       {
@@ -21,7 +23,6 @@ export default defineConfig({
         test: {
           name: 'real',
           include: ['test/**/*.real.test.ts'],
-          fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },

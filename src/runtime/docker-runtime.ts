@@ -49,7 +49,13 @@ export class DockerRuntime implements ContainerRuntime {
     const redaction = new Redaction(profiles.values());
     const portOf = (profile: string | null): number | null => profiles.get(profile ?? '')?.port ?? null;
     const finder = new ContainerFinder(daemon, { deployment, namePrefix, rules: options, portOf });
-    const network = new DeploymentNetwork({ daemon, deployment, configured: options.network, newId: options.newId });
+    const network = new DeploymentNetwork({
+      daemon,
+      deployment,
+      configured: options.network,
+      newId: options.newId,
+      clock,
+    });
     this.#deployment = deployment;
     this.#namePrefix = namePrefix;
     this.#newId = options.newId;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { BrokerError } from '../domain/errors.ts';
-import type { NewId } from '../domain/timing.ts';
+import type { Clock, NewId } from '../domain/timing.ts';
 import type { DockerDaemon } from './docker-daemon.ts';
 import { deploymentFilter, isOfDeployment, LABEL } from './labels.ts';
 
@@ -10,6 +10,7 @@ export interface DeploymentNetworkOptions {
   /** The network that the configuration names; null: one of the deployment's own. */
   readonly configured: string | null;
   readonly newId: NewId;
+  readonly clock: Pick<Clock, 'pause'>;
 }
 
 interface ListedNetwork {
@@ -18,6 +19,9 @@ interface ListedNetwork {
   readonly Created: string;
   readonly Labels?: Record<string, string> | null;
 }
+
+/** An older network that is being made in the same moment may be listed later than a younger one. */
+const SETTLE_MS = 250;
 
 /**
  * The network that sandboxes are put on. A deployment's own is a bridge whose containers cannot reach each other. It
@@ -28,13 +32,15 @@ export class DeploymentNetwork {
   readonly #deployment: string;
   readonly #configured: string | null;
   readonly #newId: NewId;
+  readonly #clock: Pick<Clock, 'pause'>;
   #settled: Promise<string> | null = null;
 
-  constructor({ daemon, deployment, configured, newId }: DeploymentNetworkOptions) {
+  constructor({ daemon, deployment, configured, newId, clock }: DeploymentNetworkOptions) {
     this.#daemon = daemon;
     this.#deployment = deployment;
     this.#configured = configured;
     this.#newId = newId;
+    this.#clock = clock;
   }
 
   /** The network's name or id; its own is made when it is not there. A failure is not remembered. */
@@ -58,6 +64,7 @@ export class DeploymentNetwork {
     const found = await this.#find();
     if (found !== null) return found;
     const made = await this.#create();
+    await this.#clock.pause(SETTLE_MS);
     const first = await this.#find();
     if (first === null)
       throw new BrokerError('runtime_unavailable', `network ${made.slice(0, 12)} was made and is not there`);

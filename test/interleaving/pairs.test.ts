@@ -5,7 +5,7 @@ import { ONE_FAULT } from './sample.ts';
 
 /** All of this folder takes at most five minutes of one core. */
 const CALM_MS = 90_000;
-const FAULTY_MS = 110_000;
+const FAULTY_MS = 80_000;
 const NO_FAULT = { disaster: 0, expiry: 0, crash: 0, leaving: 0, all: 0 };
 
 /** With INTERLEAVING_SEED one schedule is replayed, in replay.test.ts, and nothing else is run. */
