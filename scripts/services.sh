@@ -5,6 +5,7 @@
 #   ensure_redis       exports REDIS_URL
 #   ensure_prometheus  puts prometheus and promtool on the PATH
 #   ensure_compose     installs what docker-compose.yml is tried with
+#   ensure_helm        puts helm on the PATH (scripts/helm.sh)
 #   stop_services      stops exactly what was started here, and removes every trace of it
 #   run COMMAND…       runs a command so that a signal to the script reaches the script at once; end_child ends it
 #
@@ -102,6 +103,7 @@ ensure_engine() {
 }
 
 source scripts/private-engine.sh
+source scripts/helm.sh
 
 # --- Redis ----------------------------------------------------------------------------------------------------------
 

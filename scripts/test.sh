@@ -46,6 +46,7 @@ fi
 if $real; then
   ensure_engine && ensure_redis && scripts/build-sandbox-image.sh || exit
   case "${listed:-test/deploy}" in *test/deploy*) ensure_prometheus && ensure_compose ;; esac
+  case "${listed:-test/deploy}" in test/deploy | *test/deploy/helm*) ensure_helm ;; esac
   node scripts/engine.ts inventory | sort >"$work/before" || exit
 fi
 
