@@ -29,7 +29,7 @@ export async function twoHundred(): Promise<string> {
   }
   const restarted = performance.now();
   await using server = await MeasuredServer.start({ deployment, idleTimeout: '2s' }, AT_ONCE);
-  await until(async () => (await metric(server, 'sandbox_broker_tracked_leases')) >= COUNT);
+  await until(async () => (await metric(server, 'sandbox_broker_leases_tracked')) >= COUNT);
   const reconciledMs = performance.now() - restarted;
   say(`${COUNT} adopted`);
   const answering = (await Promise.all(handouts.map(({ url }) => answers(url)))).filter(Boolean).length;
