@@ -1,6 +1,6 @@
 import type { ContainerId, OwnerId } from './ids.ts';
 
-/** What can have happened to a sandbox. `held` and `released` come again and again; the others are its life. */
+/** What can have happened to a sandbox. `held`, `released` and `refused` come again and again; the others are its life. */
 export const HISTORY_EVENTS = [
   'held',
   'released',
@@ -38,4 +38,5 @@ export const KEPT = { life: 100, use: 20 } as const;
 /** For so long after its last entry a history is kept. */
 export const HISTORY_KEPT_MS = 24 * 3_600_000;
 
-export const isUse = ({ event }: HistoryEntry): boolean => event === 'held' || event === 'released';
+const USE: readonly HistoryEvent[] = ['held', 'released', 'refused'];
+export const isUse = ({ event }: HistoryEntry): boolean => USE.includes(event);

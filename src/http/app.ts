@@ -30,7 +30,7 @@ export interface AppOptions {
   readonly auth: AuthOptions;
   /** Gets one line a request, and each unexpected error once. A pino logger fits. */
   readonly logger: FastifyBaseLogger;
-  /** Gets an audit event for every acquire, release and destroy, and for every refused key. */
+  /** Gets an audit event for every acquire, release and destroy, every refused keepalive, and every refused key. */
   readonly emit: Emit;
   readonly metrics: Metrics;
   readonly version: string;
@@ -73,6 +73,11 @@ export function buildApp(options: AppOptions): App {
   app.addHook('onRequest', (request, reply, done) => {
     observe(request, reply, emit);
     done();
+  });
+  // What is no route has no body either: nothing about it is worth a refusal of its own.
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    if (request.is404) failures.notFound(request);
+    done(null, payload);
   });
   // An answer written while draining would keep its connection, and with it the server, for as long as a client likes.
   app.addHook('onSend', (_request, reply, payload, done) => {

@@ -5,7 +5,10 @@ import { BrokerError, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import type { NewId } from '../domain/timing.ts';
 import { asBrokerError, PROBLEM_TYPE, PROBLEMS, problemBody, problemHeaders } from './problems.ts';
-import { observe } from './request-log.ts';
+import { type Action, observe } from './request-log.ts';
+
+/** Calls whose refusal is audited, whatever the reason. A keepalive that succeeds is not: there are too many. */
+const AUDITED: readonly Action[] = ['acquire', 'keepalive', 'release', 'destroy'];
 
 /** Turns everything that goes wrong with a request into a problem body; each failure passes here once. */
 export class Failures {
@@ -77,7 +80,7 @@ export class Failures {
   #audit({ code }: BrokerError, status: number, request: FastifyRequest): void {
     const { action } = request.routeOptions.config;
     const refused = status === 401 || status === 403;
-    if (!refused && action !== 'acquire' && action !== 'release' && action !== 'destroy') return;
+    if (!refused && (action === undefined || !AUDITED.includes(action))) return;
     const { keyName: key, sandbox, id: requestId } = request;
     this.#emit({ type: 'audit', action: action ?? 'unknown', outcome: code, key, sandbox, requestId });
   }

@@ -12,7 +12,7 @@ export function historyRoutes(app: App, service: SandboxService): void {
   app.get(
     '/sandboxes/:id/events',
     {
-      config: { action: 'read', problems: [...PROBLEMS, 'record_unreadable'] },
+      config: { action: 'read', problems: PROBLEMS },
       schema: {
         operationId: 'getSandboxEvents',
         tags: ['sandboxes'],

@@ -1,7 +1,7 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifySchema } from 'fastify';
 import { ERROR_CODES, type ErrorCode } from '../domain/errors.ts';
-import { PROBLEM_TYPE, PROBLEMS } from './problems.ts';
+import { PROBLEM_TYPE, PROBLEMS, RESERVED_CODES } from './problems.ts';
 
 const INTRODUCTION = `Hands out container sandboxes to AI-agent gateways: one per user and thread, the same from every replica.
 
@@ -18,7 +18,7 @@ Errors are \`application/problem+json\` (RFC 9457); \`code\` is what to decide b
 `;
 
 /** What every call under `/v1` may answer with. */
-const GUARDED: readonly ErrorCode[] = ['unauthorized', 'forbidden', 'rate_limited', 'internal_error', 'shutting_down'];
+const GUARDED: readonly ErrorCode[] = ['unauthorized', 'internal_error', 'shutting_down'];
 
 /** As a header of an answer. */
 export const RETRY_AFTER = { type: 'integer', minimum: 1, description: 'Whole seconds.' };
@@ -28,7 +28,13 @@ export function documentOptions(version: string): FastifyDynamicSwaggerOptions {
   return {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'Sandbox broker', version, description: `${INTRODUCTION}\n${codeTable()}` },
+      info: {
+        title: 'Sandbox broker',
+        version,
+        description: `${INTRODUCTION}\n${codeTable()}`,
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: '/', description: 'The replica that serves this document.' }],
       tags: [
         { name: 'sandboxes', description: 'Acquire, keep, release, destroy, read.' },
         { name: 'operation', description: 'For those who run it.' },
@@ -55,7 +61,7 @@ function documented(schema: FastifySchema, url: string, problems: readonly Error
   const byStatus = Map.groupBy([...problems, ...(guarded ? GUARDED : [])], (code) => PROBLEMS[code].status);
   const response: Record<string, unknown> = { ...(schema.response as object | undefined) };
   for (const [status, codes] of byStatus) response[status] ??= problemResponse(codes);
-  return { ...schema, response, ...(guarded ? { security: [{ bearer: [] }, { apiKey: [] }] } : {}) };
+  return { ...schema, response, security: guarded ? [{ bearer: [] }, { apiKey: [] }] : [] };
 }
 
 function problemResponse(codes: readonly ErrorCode[]): object {
@@ -72,7 +78,8 @@ function problemResponse(codes: readonly ErrorCode[]): object {
 function codeTable(): string {
   const rows = ERROR_CODES.map((code) => {
     const { status, title, retryable } = PROBLEMS[code];
-    return `| \`${code}\` | ${status} | ${retryable ? 'yes' : 'no'} | ${title} |`;
+    const meaning = RESERVED_CODES.includes(code) ? `${title}. Reserved: no call answers with it yet` : title;
+    return `| \`${code}\` | ${status} | ${retryable ? 'yes' : 'no'} | ${meaning} |`;
   });
   return ['| code | status | retryable | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n');
 }

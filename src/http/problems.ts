@@ -39,6 +39,12 @@ export const PROBLEMS: Readonly<Record<ErrorCode, ProblemKind>> = {
   shutting_down: { status: 503, title: 'This replica is shutting down', retryable: true },
 };
 
+/**
+ * Codes that clients should know although no call answers with them yet: every key may do everything, and how often it
+ * calls is not limited.
+ */
+export const RESERVED_CODES: readonly ErrorCode[] = ['forbidden', 'rate_limited'];
+
 export const PROBLEM_TYPE = 'application/problem+json';
 
 /** How long to wait where waiting helps and the error does not say: one second. */

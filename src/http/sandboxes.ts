@@ -17,6 +17,7 @@ import {
   SandboxList,
   SandboxPath,
 } from './schemas.ts';
+import { ignoreBody } from './validation.ts';
 import { acquiredBody, sandboxBody } from './views.ts';
 
 /** How soon to look again at a sandbox that is being removed, in milliseconds. */
@@ -139,6 +140,7 @@ export function sandboxRoutes(app: App, { service, emit }: SandboxRoutes): void 
   app.delete(
     '/sandboxes/:id',
     {
+      preParsing: ignoreBody,
       config: {
         action: 'destroy',
         problems: [

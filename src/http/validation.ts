@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { Ajv, type ErrorObject } from 'ajv';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, preParsingHookHandler } from 'fastify';
 import { BrokerError } from '../domain/errors.ts';
 import { HOLD_ID_PATTERN, SANDBOX_ID_PATTERN, SHARED_SCHEMAS, TEXT_PATTERN } from './schemas.ts';
 
@@ -44,6 +44,12 @@ export function installBodyParser(app: FastifyInstance): void {
     }
   });
 }
+
+/** For a route whose method may carry a body that means nothing: it is not read, whatever its headers say of it. */
+export const ignoreBody: preParsingHookHandler = (request, _reply, payload, done) => {
+  for (const name of ['content-type', 'content-length', 'transfer-encoding']) delete request.headers[name];
+  done(null, payload);
+};
 
 function explain({ instancePath, keyword, params, message }: ErrorObject, part: string): string {
   const where = `${part}${instancePath}`;

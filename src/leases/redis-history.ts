@@ -23,7 +23,10 @@ export class RedisHistory implements HistoryStore {
   async append(lines: readonly HistoryLine[]): Promise<void> {
     for (let first = 0; first < lines.length; first += BATCH) {
       const batch = lines.slice(first, first + BATCH);
-      const keys = batch.map(({ id, entry }) => this.#keys.history(id)[isUse(entry) ? 'use' : 'life']);
+      const keys = batch.flatMap(({ id, entry }) => {
+        const { life, use } = this.#keys.history(id);
+        return isUse(entry) ? [use, life] : [life, use];
+      });
       const args = batch.flatMap(({ entry }) => [digits(KEPT[isUse(entry) ? 'use' : 'life']), JSON.stringify(entry)]);
       await this.#run('append-history', keys, [digits(HISTORY_KEPT_MS), ...args]);
     }

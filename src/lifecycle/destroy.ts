@@ -51,8 +51,10 @@ export class Destroy {
 
   /** One look, and what it asks for. */
   async #attempt(id: SandboxId): Promise<Attempt> {
-    const { store, teardown } = this.#options;
+    const { store, engine, teardown } = this.#options;
     const record = await this.#record(id);
+    // Beside another engine the container would seem to be gone, and its record would be dropped.
+    await engine.mark();
     if (record !== null && record.state === 'destroying') {
       if (!isExpired(record, record.now)) return 'again';
       const claim = await store.claim(id, record.fence, { kind: 'expired', container: null });
@@ -74,9 +76,7 @@ export class Destroy {
   }
 
   async #underTheName(id: SandboxId): Promise<ContainerId | null> {
-    const { engine, runtime } = this.#options;
-    await engine.mark();
-    const seen = await runtime.look({ sandbox: id });
+    const seen = await this.#options.runtime.look({ sandbox: id });
     if (seen.kind === 'gone') return null;
     if (seen.kind !== 'unknown') return seen.container.id;
     if (seen.cause instanceof BrokerError) throw seen.cause;

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../domain/errors.ts';
 import type { BrokerEvent, Emit, Origin } from '../domain/events.ts';
 import { ORIGINS } from '../domain/events.ts';
 import type { HistoryEntry } from '../domain/history.ts';
@@ -14,6 +15,8 @@ export interface HistoryOptions {
 
 /** What waits to be written; beyond that the oldest are dropped. */
 const MOST_WAITING = 5_000;
+/** Why an acquire of any sandbox would have failed just then. */
+const OF_THE_REPLICA: readonly ErrorCode[] = ['store_unavailable', 'shutting_down'];
 
 /**
  * Writes down what happens to sandboxes, for whoever asks later why. Told of every event, it never waits and never
@@ -31,10 +34,7 @@ export class History {
   note(event: BrokerEvent): void {
     const line = lineOf(event, this.#options.owner, this.#options.clock.wall());
     if (line === null) return;
-    this.#waiting.push(line);
-    if (this.#waiting.length <= MOST_WAITING) return;
-    this.#waiting.shift();
-    this.#dropped += 1;
+    this.#keep([line]);
   }
 
   /** Rejects with `store_unavailable`; what was not written stays. */
@@ -48,9 +48,19 @@ export class History {
     try {
       await store.append(lines);
     } catch (error) {
-      this.#waiting = [...lines, ...this.#waiting].slice(-MOST_WAITING);
+      const later = this.#waiting;
+      this.#waiting = lines;
+      this.#keep(later);
       throw error;
     }
+  }
+
+  #keep(lines: readonly HistoryLine[]): void {
+    for (const line of lines) this.#waiting.push(line);
+    const excess = this.#waiting.length - MOST_WAITING;
+    if (excess <= 0) return;
+    this.#waiting.splice(0, excess);
+    this.#dropped += excess;
   }
 }
 
@@ -71,6 +81,8 @@ function lineOf(event: BrokerEvent, owner: OwnerId, at: number): HistoryLine | n
   switch (event.type) {
     case 'audit':
       return lineOfAudit(event, line);
+    case 'acquire-failed':
+      return OF_THE_REPLICA.includes(event.code) ? null : line(event, 'refused', event.code);
     case 'started':
       return line(event, 'started');
     case 'start-failed':
@@ -110,9 +122,9 @@ type Line = (
 /** What callers did, and with which key. */
 function lineOfAudit({ action, outcome, key, ...about }: Extract<BrokerEvent, { type: 'audit' }>, line: Line) {
   if (action === 'acquire') {
-    if (ORIGINS.includes(outcome as Origin)) return line(about, 'held', outcome, key);
-    return outcome === 'starting' ? null : line(about, 'refused', outcome, key);
+    return ORIGINS.includes(outcome as Origin) ? line(about, 'held', outcome, key) : null;
   }
-  if (action === 'release') return line(about, 'released', null, key);
-  return action === 'destroy' ? line(about, 'destroy-asked', null, key) : null;
+  if (action === 'release') return outcome === 'released' ? line(about, 'released', null, key) : null;
+  if (action !== 'destroy') return null;
+  return line(about, 'destroy-asked', outcome === 'gone' || outcome === 'removing' ? null : outcome, key);
 }

@@ -22,7 +22,7 @@ export function demultiplex(reply: Buffer): string {
 
 /** The last lines, at most 4 kB, without control characters; cut at the beginning. */
 export function lastLines(text: string): string {
-  const clean = text.replace(/\r\n?/g, '\n').replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '');
+  const clean = text.replace(/\r\n?/g, '\n').replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, '');
   const lines = clean.replace(/\n+$/, '').split('\n').slice(-LOG_LINES).join('\n');
   const bytes = Buffer.from(lines, 'utf8');
   if (bytes.length <= LOG_BYTES) return lines;

@@ -97,7 +97,7 @@ export class Sandboxes implements SandboxService {
     if (seen.kind === 'unreadable') {
       throw new BrokerError(
         'record_unreadable',
-        `The record of sandbox ${id} cannot be read (${seen.reason}). DELETE clears it.`,
+        `The record of sandbox ${id} cannot be read (${seen.reason}). DELETE clears it, unless a newer broker wrote it.`,
       );
     }
     const view = sandboxView(seen.record, seen.now, this.#options.idleMs);

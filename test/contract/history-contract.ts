@@ -10,6 +10,8 @@ export interface HistoryHarness {
   readonly b: HistoryStore;
   /** How long what is known of the sandbox is kept from now on, in milliseconds. */
   keptMs(): Promise<number>;
+  /** As if so many milliseconds had gone by for what is known of the sandbox. */
+  forget(ms: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -59,9 +61,17 @@ export function historyContract(name: string, open: () => Promise<HistoryHarness
       expect(seen).toHaveLength(3 + KEPT.use);
       expect(seen.at(-1)?.at).toBe(1_499);
       await a.append(many(KEPT.life + 1, 'adopted', 2_000));
-      const life = (await a.read(ID)).filter(({ event }) => event !== 'held');
+      await a.append(many(100, 'refused', 3_000));
+      const life = (await a.read(ID)).filter(({ event }) => event !== 'refused');
       expect(life).toHaveLength(KEPT.life);
       expect(life[0]?.at).toBe(2_001);
+    });
+
+    rule('what keeps the use of a sandbox keeps its life as long', async ({ a, forget, keptMs }) => {
+      await a.append([{ id: ID, entry: entry(1, 'started') }]);
+      await forget(HISTORY_KEPT_MS - 1_000);
+      await a.append([{ id: ID, entry: entry(2, 'held') }]);
+      expect(await keptMs()).toBeGreaterThan(HISTORY_KEPT_MS - 60_000);
     });
 
     rule('a history is kept for a day after its last entry, and reading it changes nothing', async ({ a, keptMs }) => {

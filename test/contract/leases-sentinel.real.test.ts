@@ -1,39 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { asOwnerId, type Fence } from '../../src/domain/ids.ts';
 import type { LeaseStore } from '../../src/leases/lease-store.ts';
 import { RedisLeaseStore } from '../../src/leases/redis-store.ts';
 import { C1, ENGINE, ID, IDENTITY, otherIdentity, POLICY, URL1 } from '../support/lease-harness.ts';
-import { freePort, RedisServer, until } from '../support/redis.ts';
-
-/** A sentinel that watches one master under the name `leases`, alone. */
-async function startSentinel(master: RedisServer, resources: AsyncDisposableStack): Promise<number> {
-  const port = await freePort();
-  const directory = await mkdtemp(join(tmpdir(), 'leases-sentinel-'));
-  resources.defer(() => rm(directory, { recursive: true, force: true }));
-  const lines = [
-    `port ${port}`,
-    'bind 127.0.0.1',
-    `sentinel monitor leases 127.0.0.1 ${master.port} 1`,
-    'sentinel down-after-milliseconds leases 500',
-    'sentinel failover-timeout leases 3000',
-  ];
-  await writeFile(join(directory, 'sentinel.conf'), lines.join('\n'));
-  const child: ChildProcess = spawn('redis-server', [join(directory, 'sentinel.conf'), '--sentinel'], {
-    stdio: 'ignore',
-    cwd: directory,
-  });
-  resources.defer(async () => {
-    const exit = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exit;
-  });
-  return port;
-}
+import { RedisServer, until } from '../support/redis.ts';
+import { Sentinel } from '../support/sentinel.ts';
 
 const answering = (store: LeaseStore) =>
   until(
@@ -49,14 +20,11 @@ const answering = (store: LeaseStore) =>
 test('[L-25] a failover by Sentinel is found unaided, and begins a new life', async () => {
   await using resources = new AsyncDisposableStack();
   const master = resources.use(await RedisServer.start());
-  const replica = resources.use(await RedisServer.start());
-  const admin = replica.client();
+  const sentinel = resources.use(await Sentinel.watch(master));
+  const admin = sentinel.replica.client();
   resources.defer(() => admin.disconnect());
-  await admin.replicaof('127.0.0.1', String(master.port));
-  const port = await startSentinel(master, resources);
-  await until(async () => /master_link_status:up/.test(await admin.info('replication')), 'the replica');
   const store = new RedisLeaseStore({
-    address: { url: null, sentinels: [{ host: '127.0.0.1', port }], sentinelName: 'leases', commandTimeoutMs: 1_000 },
+    address: { url: null, ...sentinel.settings, commandTimeoutMs: 1_000 },
     keyPrefix: 'sentinel',
     deployment: 'd',
     owner: asOwnerId('host:a'),
@@ -72,12 +40,6 @@ test('[L-25] a failover by Sentinel is found unaided, and begins a new life', as
   const before = await store.activate({ id: ID, fence, ...about, holdMs: 900_000 });
   if (before === 'moved') throw new Error('refused');
   await until(async () => (await admin.keys('*sandbox:*')).length === 1, 'the record to reach the replica');
-  const sentinel = new (await import('ioredis')).Redis(port, '127.0.0.1');
-  resources.defer(() => sentinel.disconnect());
-  await until(
-    async () => ((await sentinel.call('SENTINEL', 'replicas', 'leases')) as unknown[]).length === 1,
-    'the sentinel to know it',
-  );
 
   await master.stop();
   await answering(store);

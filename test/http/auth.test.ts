@@ -25,6 +25,8 @@ const GUARDED = [
   { method: 'DELETE', url: `/v1/sandboxes/${SANDBOX_ID}` },
   { method: 'POST', url: `/v1/sandboxes/${SANDBOX_ID}/keepalive`, payload: { holdId: '1' } },
   { method: 'POST', url: `/v1/sandboxes/${SANDBOX_ID}/release`, payload: { holdId: '1' } },
+  { method: 'GET', url: `/v1/sandboxes/${SANDBOX_ID}/events` },
+  { method: 'GET', url: `/v1/sandboxes/${SANDBOX_ID}/logs` },
   { method: 'GET', url: '/v1/status' },
 ] as const;
 const OPEN = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs'];

@@ -107,7 +107,7 @@ test('[R-15] of an unexpected error the log gets message and stack, not what a d
   expect(JSON.stringify([h.lines, h.events])).not.toContain('TOKEN');
 });
 
-test('[H-08] what is no route, or no method of one, is 404 with a problem body', async () => {
+test('[H-08] what is no route, or no method of one, is 404 with a problem body, whatever is sent there', async () => {
   const h = openApp();
   const unknown = [
     ['GET', '/'],
@@ -125,6 +125,15 @@ test('[H-08] what is no route, or no method of one, is 404 with a problem body',
     expect([answer.statusCode, answer.json().code], url).toEqual([404, 'route_not_found']);
     expect(answer.headers['content-type']).toBe('application/problem+json');
   }
-  const withBody = await h.app.inject({ method: 'POST', url: '/no', payload: 'x', headers: { 'content-type': 'a/b' } });
-  expect(withBody.statusCode).toBe(404);
+  const bodies = [
+    ['x', 'a/b'],
+    ['{"no', 'application/json'],
+    ['x'.repeat(70_000), 'application/json'],
+  ] as const;
+  for (const url of ['/no', '/v1/no', '/healthz']) {
+    for (const [payload, type] of bodies) {
+      const answer = await h.app.inject({ method: 'POST', url, payload, headers: { 'content-type': type } });
+      expect([answer.statusCode, answer.json().code], url).toEqual([404, 'route_not_found']);
+    }
+  }
 });

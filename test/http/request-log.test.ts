@@ -59,7 +59,7 @@ test('[H-09] metrics are passed on as they are, whatever the service says', asyn
   expect(h.service.asked).toEqual([]);
 });
 
-test('the audit names every acquire, release, destroy and refusal, with key, sandbox and request', async () => {
+test('the audit names every acquire, release, destroy and refusal of these or of a keepalive, with key, sandbox and request', async () => {
   const h = openApp([{ name: 'gateway', key: 'k' }]);
   const as = (id: string) => ({ headers: { 'x-api-key': 'k', 'x-request-id': id } });
   const url = `/v1/sandboxes/${SANDBOX_ID}`;
@@ -76,6 +76,9 @@ test('the audit names every acquire, release, destroy and refusal, with key, san
   h.service.failure = null;
   await h.app.inject({ url, ...as('9') });
   await h.app.inject({ method: 'POST', url: `${url}/keepalive`, payload: hold, ...as('10') });
+  h.service.failure = new BrokerError('hold_lost', 'Its container is gone.');
+  await h.app.inject({ method: 'POST', url: `${url}/keepalive`, payload: hold, ...as('11') });
+  await h.app.inject({ url, ...as('12') });
   const audit = (requestId: string, action: string, outcome: string, key: string | null, sandbox: string | null) => ({
     type: 'audit',
     action,
@@ -93,6 +96,7 @@ test('the audit names every acquire, release, destroy and refusal, with key, san
     audit('6', 'destroy', 'store_unavailable', 'gateway', SANDBOX_ID),
     audit('7', 'acquire', 'invalid_request', 'gateway', null),
     audit('8', 'read', 'unauthorized', null, null),
+    audit('11', 'keepalive', 'hold_lost', 'gateway', SANDBOX_ID),
   ]);
   expect(JSON.stringify([h.lines, h.events])).not.toMatch(/user-X|thread-X/);
 });

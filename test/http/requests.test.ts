@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { HOLD_ID, SANDBOX_ID } from '../fakes/fake-service.ts';
-import { type Harness, openApp } from './harness.ts';
+import { call, type Harness, listen, openApp } from './harness.ts';
 
 const SANDBOX_PATH = `/v1/sandboxes/${SANDBOX_ID}`;
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -111,6 +111,24 @@ describe('bodies', () => {
     expect(later.headers).toMatchObject({ location: SANDBOX_PATH, 'retry-after': '2' });
   });
 
+  test('[H-03] whatever comes along with a DELETE is not read', async () => {
+    const h = openApp();
+    const port = await listen(h.app);
+    const types = ['application/json', 'text/plain', 'a/b;;', ''];
+    for (const type of types) {
+      for (const body of ['{"no', 'x'.repeat(70_000)]) {
+        const reply = await call(port, {
+          method: 'DELETE',
+          path: SANDBOX_PATH,
+          body,
+          headers: { 'content-type': type, 'content-length': String(body.length) },
+        });
+        expect([reply.status, reply.body], type).toEqual([204, '']);
+      }
+    }
+    expect(h.service.asked).toHaveLength(2 * types.length);
+  });
+
   test('[H-03] a required body that is missing is 400, with or without a content type', async () => {
     const h = openApp();
     for (const url of ['/v1/sandboxes', `${SANDBOX_PATH}/keepalive`, `${SANDBOX_PATH}/release`]) {
@@ -173,6 +191,8 @@ describe('text from outside', () => {
     const h = openApp();
     for (const [method, rest] of [
       ['GET', ''],
+      ['GET', '/events'],
+      ['GET', '/logs'],
       ['DELETE', ''],
       ['POST', '/keepalive'],
       ['POST', '/release'],
@@ -183,7 +203,7 @@ describe('text from outside', () => {
       expect(answer.headers['x-request-id']).toBe(answer.json().requestId);
     }
     expect(h.service.asked).toEqual([]);
-    expect(h.lines.filter((line) => line.msg === 'request')).toHaveLength(4);
+    expect(h.lines.filter((line) => line.msg === 'request')).toHaveLength(6);
   });
 });
 

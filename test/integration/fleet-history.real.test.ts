@@ -54,7 +54,16 @@ test('[R-18] why did it die? the other replica tells, with its last log lines; n
   expect(stdout).toMatch(/ended +killed \(exit code 137\)/);
   expect(stdout).toContain('it ended: killed');
   const nobody = promisify(execFile)('node', ['scripts/why.ts', '0'.repeat(32), '--url', b.api.url]);
-  await expect(nobody).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('nothing is known') });
+  await expect(nobody).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing is known') });
+});
+
+test('a release that was refused is no release: of a sandbox that never was nothing is known (real)', async () => {
+  const nobody = '0'.repeat(31).concat('1');
+  const body = { holdId: '1' };
+  expect((await a.api.call('POST', `/v1/sandboxes/${nobody}/release`, body)).status).toBe(404);
+  const later = await acquired(a, person('later'));
+  await eventually(async () => namesOf(await events(b, later.id)).includes('held'));
+  expect((await b.api.call('GET', `/v1/sandboxes/${nobody}/events`)).status).toBe(404);
 });
 
 test('[T-07] a killed owner: the peer tells that it adopted, and what the dead one had told stays (real)', async () => {

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { asSandboxId } from '../../src/domain/ids.ts';
+import type { EventsBody } from '../../src/http/schemas.ts';
 import { RedisKeys } from '../../src/leases/redis-keys.ts';
 import { person } from '../support/broker-client.ts';
 import type { BrokerProcess } from '../support/broker-process.ts';
+import { eventually } from '../support/docker.ts';
 import { acquired, answers, type Fleet, LEASE_MS, useFleets, watch } from '../support/fleet.ts';
 
 const { openFleet } = useFleets();
@@ -34,6 +36,12 @@ test('[L-27] a record of a newer version: no replica renews, adopts or removes i
     expect([refused.status, refused.body.code]).toEqual([503, 'record_unreadable']);
     expect((await api.destroy(held.id)).status).toBe(503);
   }
+  const history = async () => (await a.api.call<EventsBody>('GET', `/v1/sandboxes/${held.id}/events`)).body.items;
+  const refusals = async () => (await history()).filter(({ event }) => event === 'refused');
+  await eventually(async () => (await refusals()).length === 2);
+  for (const { reason } of await refusals()) expect(reason).toBe('record_unreadable');
+  const got = await a.api.call<{ detail: string }>('GET', `/v1/sandboxes/${held.id}`);
+  expect([got.status, got.body.detail]).toEqual([503, expect.stringContaining('unless a newer broker wrote it')]);
   expect((await acquired(b, person('beside'))).origin).toBe('created');
 
   await version('1');

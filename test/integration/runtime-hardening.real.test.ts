@@ -17,6 +17,9 @@ import {
 } from '../support/docker.ts';
 import { tinyProfile } from '../support/profiles.ts';
 
+const MIB = 1024 * 1024;
+const SHUT: Profile['security'] = { readOnlyRoot: false, capAdd: [], seccomp: 'default', runtime: null };
+
 const docker = dockerClient();
 let image: TinyImage;
 let deployment: string;
@@ -38,8 +41,7 @@ function open(changes: Partial<DockerRuntimeOptions> = {}): DockerRuntime {
   return dockerRuntime({ deployment, namePrefix: deployment, profiles: new Map(), ...changes });
 }
 
-async function run(changes: Partial<Profile> = {}, by = runtime): Promise<{ container: ContainerId; url: string }> {
-  const profile = tinyProfile(image.name, changes);
+async function create(profile: Profile, by = runtime): Promise<ContainerId> {
   const container = await by.create({
     id: asSandboxId(randomBytes(16).toString('hex')),
     profile,
@@ -50,6 +52,12 @@ async function run(changes: Partial<Profile> = {}, by = runtime): Promise<{ cont
     threadId: 't',
   });
   if (container === 'name_taken') throw new Error('the name is taken');
+  return container;
+}
+
+async function run(changes: Partial<Profile> = {}, by = runtime): Promise<{ container: ContainerId; url: string }> {
+  const profile = tinyProfile(image.name, changes);
+  const container = await create(profile, by);
   await by.start(container);
   const { url } = await by.waitReady(container, profile, 20_000);
   return { container, url };
@@ -103,6 +111,69 @@ test('[R-16] the engine has made what was asked: limits, no capabilities, no new
   expect(text).toMatch(/Seccomp:\s+2/);
   expect((await inside(container, 'echo x > /file')).code).not.toBe(0);
   expect((await inside(container, 'echo x > /tmp/file')).code).toBe(0);
+});
+
+/** Newer engines write it out. */
+const CHOWN: unknown = expect.stringMatching(/^(CAP_)?CHOWN$/);
+const MOUNT = { source: '/tmp', target: '/data', readOnly: true };
+const NOTHING_OF = {
+  Binds: null,
+  DeviceRequests: null,
+  Devices: null,
+  ExtraHosts: null,
+  Links: null,
+  VolumesFrom: null,
+};
+const NAMESPACES_OF_ITS_OWN = { CgroupParent: '', IpcMode: 'private', PidMode: '', UTSMode: '', UsernsMode: '' };
+const PROFILES: readonly { readonly option: string; readonly changes: Partial<Profile>; readonly own: object }[] = [
+  { option: 'nothing', changes: {}, own: {} },
+  { option: 'environment and a port', changes: { environment: { WORDS: 'w' }, port: 9_090 }, own: {} },
+  {
+    option: 'resources',
+    changes: { resources: { memoryBytes: 96 * MIB, cpus: 0.25, pids: 17, shmBytes: 2 * MIB } },
+    own: { Memory: 96 * MIB, MemorySwap: 96 * MIB, NanoCpus: 250_000_000, PidsLimit: 17, ShmSize: 2 * MIB },
+  },
+  { option: 'a read-only root', changes: { security: { ...SHUT, readOnlyRoot: true } }, own: { ReadonlyRootfs: true } },
+  { option: 'a capability', changes: { security: { ...SHUT, capAdd: ['CHOWN'] } }, own: { CapAdd: [CHOWN] } },
+  {
+    option: 'no seccomp filter',
+    changes: { security: { ...SHUT, seccomp: 'unconfined' } },
+    own: { SecurityOpt: ['no-new-privileges', 'seccomp=unconfined'] },
+  },
+  { option: 'a runtime', changes: { security: { ...SHUT, runtime: 'runc' } }, own: { Runtime: 'runc' } },
+  { option: 'a mount', changes: { mounts: [MOUNT] }, own: { Mounts: [expect.objectContaining({ ReadOnly: true })] } },
+];
+
+test.each(PROFILES)('[R-16] a profile with $option is shut in every other respect', async ({ changes, own }) => {
+  const profile = tinyProfile(image.name, changes);
+  const container = await create(profile);
+  const { HostConfig, Config, NetworkSettings } = await docker.getContainer(container).inspect();
+  const port = `${profile.port}/tcp`;
+  const [network] = (await leftovers(deployment)).networks;
+  expect(HostConfig).toMatchObject({
+    AutoRemove: false,
+    CapAdd: [],
+    CapDrop: ['ALL'],
+    ...NOTHING_OF,
+    ...NAMESPACES_OF_ITS_OWN,
+    GroupAdd: null,
+    Init: true,
+    Memory: 64 * MIB,
+    MemorySwap: 64 * MIB,
+    NanoCpus: 1e9,
+    NetworkMode: network,
+    PidsLimit: 64,
+    PortBindings: { [port]: [{ HostIp: '127.0.0.1', HostPort: '' }] },
+    Privileged: false,
+    PublishAllPorts: false,
+    ReadonlyRootfs: false,
+    RestartPolicy: { Name: 'no' },
+    SecurityOpt: ['no-new-privileges'],
+    ShmSize: 16 * MIB,
+    ...own,
+  });
+  expect(Object.keys(Config.ExposedPorts ?? {})).toEqual([port]);
+  expect(Object.keys(NetworkSettings.Networks)).toHaveLength(1);
 });
 
 test('[R-16] a sandbox is reached by its bind address only, neither from outside nor by its neighbours', async () => {

@@ -78,10 +78,12 @@ export class BrokerClient implements AsyncDisposable {
     return this.call('GET', '/readyz');
   }
 
-  /** Each series by name and labels, as it is written. */
+  /** Each series by name and labels, as it is written. Rejects whatever is no success. */
   async metrics(): Promise<ReadonlyMap<string, number>> {
-    const { body } = await request(`${this.url}/metrics`, { dispatcher: this.#agent });
-    const lines = (await body.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    const { statusCode, body } = await request(`${this.url}/metrics`, { dispatcher: this.#agent });
+    const text = await body.text();
+    if (statusCode !== 200) throw new Error(`/metrics answered ${statusCode}: ${text}`);
+    const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     return new Map(
       lines.map((line) => {
         const space = line.lastIndexOf(' ');

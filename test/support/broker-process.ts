@@ -10,7 +10,7 @@ import { brokerSettings, type Tree } from './broker-settings.ts';
 import { eventually, leftovers, newDeployment, realClock, sweep } from './docker.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const START_LIMIT_MS = 20_000;
+const START_LIMIT_MS = 40_000;
 const LOG_LIMIT_MS = 20_000;
 const END_LIMIT_MS = 30_000;
 

@@ -76,11 +76,10 @@ async function busyboxOf(docker: Docker): Promise<Buffer> {
   }
 }
 
-/** An image of busybox and little else, imported through the API; removed when disposed. */
-export async function buildTinyImage(more: readonly TarEntry[] = []): Promise<TinyImage> {
-  const docker = dockerClient();
-  const busybox = await busyboxOf(docker);
-  const tar = tarOf([
+/** What an image of busybox and little else is made of, as an archive. */
+export async function tinyFileSystem(more: readonly TarEntry[] = []): Promise<Buffer> {
+  const busybox = await busyboxOf(dockerClient());
+  return tarOf([
     { path: 'bin/busybox', content: busybox, mode: 0o755 },
     { path: 'bin/sh', link: '/bin/busybox' },
     { path: 'entry', content: ENTRY, mode: 0o755 },
@@ -88,6 +87,12 @@ export async function buildTinyImage(more: readonly TarEntry[] = []): Promise<Ti
     { path: 'tmp/', mode: 0o1777 },
     ...more,
   ]);
+}
+
+/** An image of that, imported through the API; removed when disposed. */
+export async function buildTinyImage(more: readonly TarEntry[] = []): Promise<TinyImage> {
+  const docker = dockerClient();
+  const tar = await tinyFileSystem(more);
   const tag = randomBytes(6).toString('hex');
   const repo = 'sandbox-broker-test/tiny';
   const changes = ['ENTRYPOINT ["/entry"]', 'ENV PATH=/bin'];

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, request, type Server, type ServerRe
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { DockerConnection } from '../../src/runtime/docker-daemon.ts';
 import { dockerConnection } from './docker.ts';
 
 export type FaultKind =
@@ -40,12 +41,14 @@ export class EngineProxy implements AsyncDisposable {
   /** `METHOD path?query` of every request, in order. */
   readonly requests: string[] = [];
   readonly #folder: string;
+  readonly #behind: DockerConnection;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #rules = new Set<Rule>();
 
-  private constructor(folder: string) {
+  private constructor(folder: string, behind: DockerConnection) {
     this.#folder = folder;
+    this.#behind = behind;
     this.socketPath = join(folder, 'engine.sock');
     this.#server = createServer((incoming, response) => this.#answer(incoming, response));
     this.#server.on('connection', (socket) => {
@@ -55,8 +58,8 @@ export class EngineProxy implements AsyncDisposable {
   }
 
   /** `absent`: nothing is at its socket's path before `listen`. */
-  static async open(how: 'listening' | 'absent' = 'listening'): Promise<EngineProxy> {
-    const proxy = new EngineProxy(await mkdtemp(join(tmpdir(), 'engine-')));
+  static async open(how: 'listening' | 'absent' = 'listening', behind = dockerConnection()): Promise<EngineProxy> {
+    const proxy = new EngineProxy(await mkdtemp(join(tmpdir(), 'engine-')), behind);
     if (how === 'listening') await proxy.listen();
     return proxy;
   }
@@ -119,12 +122,12 @@ export class EngineProxy implements AsyncDisposable {
     this.requests.push(line);
     const rule = [...this.#rules].findLast(({ match }) => match.test(line));
     if (rule === undefined) {
-      passOn(incoming, response);
+      passOn(this.#behind, incoming, response);
       return;
     }
     const { how } = rule;
     if (how.kind === 'hold') {
-      rule.waiting.set(response, () => passOn(incoming, response));
+      rule.waiting.set(response, () => passOn(this.#behind, incoming, response));
       response.on('close', () => rule.waiting.delete(response));
     } else if (how.kind === 'cut') {
       incoming.socket.destroy();
@@ -136,9 +139,9 @@ export class EngineProxy implements AsyncDisposable {
   }
 }
 
-function passOn(incoming: IncomingMessage, response: ServerResponse): void {
+function passOn(behind: DockerConnection, incoming: IncomingMessage, response: ServerResponse): void {
   const { url, method, headers } = incoming;
-  const onward = request({ ...dockerConnection(), path: url, method, headers, agent: false }, (reply) => {
+  const onward = request({ ...behind, path: url, method, headers, agent: false }, (reply) => {
     response.writeHead(reply.statusCode ?? 500, reply.headers);
     response.flushHeaders();
     reply.pipe(response);

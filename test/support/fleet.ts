@@ -112,13 +112,13 @@ export class Fleet implements AsyncDisposable {
   }
 
   /** The sandbox's record as it is stored, or an empty object. */
-  record(id: string): Promise<Record<string, string>> {
-    return this.ask((redis) => redis.hgetall(this.#keys.record(asSandboxId(id))));
+  record(id: string, server = this.redis): Promise<Record<string, string>> {
+    return this.ask((redis) => redis.hgetall(this.#keys.record(asSandboxId(id))), server);
   }
 
   /** Something done behind the brokers' backs. */
-  async ask<T>(work: (redis: Redis) => Promise<T>): Promise<T> {
-    const client = this.redis.client();
+  async ask<T>(work: (redis: Redis) => Promise<T>, server = this.redis): Promise<T> {
+    const client = server.client();
     try {
       return await work(client);
     } finally {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BrokerError } from '../../src/domain/errors.ts';
+import { BrokerError, type ErrorCode } from '../../src/domain/errors.ts';
 import type { BrokerEvent } from '../../src/domain/events.ts';
 import { asContainerId, asOwnerId, type Fence } from '../../src/domain/ids.ts';
 import type { HistoryLine } from '../../src/leases/history-store.ts';
@@ -34,6 +34,10 @@ const audit = (action: string, outcome: string, sandbox: typeof ID | null = ID):
   ...{ type: 'audit', action, outcome, key: 'gateway', sandbox, requestId: 'r' },
 });
 
+const refused = (code: ErrorCode): BrokerEvent => ({
+  ...{ type: 'acquire-failed', sandbox: ID, code, message: 'm', durationMs: 1 },
+});
+
 test('what happens to a sandbox is told in words of its own: by whom, why, with which key', async () => {
   const { history, written } = openHistory();
   const about = { sandbox: ID, fence: 1 as Fence, container: C1 };
@@ -50,9 +54,15 @@ test('what happens to a sandbox is told in words of its own: by whom, why, with 
     [{ type: 'removal-stopped', ...about, reason: 'idle', because: 'named' }, 'kept', 'idle: named'],
     [{ type: 'removal-failed', ...about, reason: 'explicit', message: 'm' }, 'removal-failed', 'explicit'],
     [audit('acquire', 'reused'), 'held', 'reused'],
-    [audit('acquire', 'capacity_exhausted'), 'refused', 'capacity_exhausted'],
-    [audit('release', 'ok'), 'released'],
+    [refused('capacity_exhausted'), 'refused', 'capacity_exhausted'],
+    [audit('release', 'released'), 'released'],
     [audit('destroy', 'gone'), 'destroy-asked'],
+    [audit('destroy', 'removing'), 'destroy-asked'],
+    [audit('destroy', 'runtime_unavailable'), 'destroy-asked', 'runtime_unavailable'],
+    [audit('release', 'sandbox_not_found'), null],
+    [refused('store_unavailable'), null],
+    [refused('shutting_down'), null],
+    [audit('acquire', 'capacity_exhausted'), null],
     [audit('acquire', 'starting'), null],
     [audit('acquire', 'unauthorized', null), null],
     [audit('read', 'ok'), null],
@@ -75,7 +85,7 @@ test('what happens to a sandbox is told in words of its own: by whom, why, with 
 test('lines are written in one batch, and nothing is asked of the store without any', async () => {
   const { history, written } = openHistory();
   await history.flush();
-  for (let n = 0; n < 10; n += 1) history.note(audit('release', 'ok'));
+  for (let n = 0; n < 10; n += 1) history.note(audit('release', 'released'));
   await history.flush();
   await history.flush();
   expect(written.map((lines) => lines.length)).toEqual([10]);
@@ -87,7 +97,7 @@ test('while the store is away lines wait, in their order; the oldest are given u
   const about = { sandbox: ID, fence: 1 as Fence, container: C1 };
   history.note({ type: 'claimed', ...about, reason: 'idle' });
   await expect(history.flush()).rejects.toMatchObject({ code: 'store_unavailable' });
-  for (let n = 0; n < 5_000; n += 1) history.note(audit('release', 'ok'));
+  for (let n = 0; n < 5_000; n += 1) history.note(audit('release', 'released'));
   fail(null);
   await history.flush();
   expect(written[0]).toHaveLength(5_000);
@@ -95,6 +105,22 @@ test('while the store is away lines wait, in their order; the oldest are given u
   expect(events).toEqual([{ type: 'history-dropped', lines: 1 }]);
   await history.flush();
   expect(events).toHaveLength(1);
+});
+
+test('lines that are given up while a write is under way are counted too', async () => {
+  const events: BrokerEvent[] = [];
+  const asked = Promise.withResolvers<void>();
+  const answers = [() => asked.promise, async () => undefined];
+  const store = { append: () => answers.shift()?.() ?? Promise.resolve() };
+  const clock = { wall: () => 1_000 };
+  const history = new History({ store, owner: OWNER, clock, emit: (event) => void events.push(event) });
+  for (let n = 0; n < 10; n += 1) history.note(audit('release', 'released'));
+  const flush = history.flush();
+  for (let n = 0; n < 4_997; n += 1) history.note(audit('release', 'released'));
+  asked.reject(new BrokerError('store_unavailable', 'no store'));
+  await expect(flush).rejects.toMatchObject({ code: 'store_unavailable' });
+  await history.flush();
+  expect(events).toEqual([{ type: 'history-dropped', lines: 7 }]);
 });
 
 test('logs: of a container that runs, of one that ended, of one that is gone; else nothing is known', async () => {

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
 import { probe, type ReadinessLook, waitUntilReady } from '../../src/runtime/readiness.ts';
 import { realClock } from '../support/docker.ts';
@@ -145,6 +145,38 @@ test('[A-18] each attempt has a connection of its own, and closes it', async () 
   for (let attempt = 0; attempt < 5; attempt += 1) expect(await probe(url, '/', 1_000)).toBeNull();
   await Promise.all(closed);
   expect(opened).toBe(5);
+});
+
+test('[A-18] a sandbox that resets a connection it has answered on is not dead', async () => {
+  const answered = new WeakSet<Socket>();
+  const { url } = await serve(({ socket }, response) => {
+    if (answered.has(socket)) socket.resetAndDestroy();
+    else response.end('ok');
+    answered.add(socket);
+  });
+  for (let attempt = 0; attempt < 5; attempt += 1) expect(await probe(url, '/', 1_000)).toBeNull();
+});
+
+test('[A-18] 2,000 sandboxes probed leave no growing set of sockets', async () => {
+  let most = 0;
+  const sockets = new Set<Socket>();
+  const handles = () => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length;
+  const before = handles();
+  for (let round = 0; round < 100; round += 1) {
+    // Each sandbox has an address of its own.
+    const sandboxes = await Promise.all(Array.from({ length: 20 }, () => serve((_, response) => response.end('ok'))));
+    for (const { server } of sandboxes) {
+      server.on('connection', (socket) => {
+        sockets.add(socket);
+        most = Math.max(most, sockets.size);
+        socket.on('close', () => sockets.delete(socket));
+      });
+    }
+    expect(await Promise.all(sandboxes.map(({ url }) => probe(url, '/', 5_000)))).toEqual(Array(20).fill(null));
+  }
+  expect(most).toBeLessThanOrEqual(40);
+  await vi.waitFor(() => expect(sockets.size).toBe(0));
+  expect(handles()).toBeLessThanOrEqual(before);
 });
 
 test('[A-09] it asks often at first, and then less and less', async () => {

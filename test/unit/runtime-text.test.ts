@@ -22,6 +22,7 @@ test('[R-18] at most 20 lines and 4 kB are told, whole characters, nothing a ter
   const lines = Array.from({ length: 30 }, (_, index) => `line ${index + 1}`);
   expect(lastLines(`${lines.join('\r\n')}\n`)).toBe(lines.slice(10).join('\n'));
   expect(lastLines('a\u001b[31mred\u0000')).toBe('a[31mred');
+  expect(lastLines('a\u009b31mred\u0085é')).toBe('a31mredé');
   const long = lastLines(`start${'é'.repeat(5000)}!`);
   expect(Buffer.byteLength(long)).toBe(4095);
   expect(long).toMatch(/^é+!$/);
