@@ -60,7 +60,7 @@ export function assembleLifecycle({ store, runtime, settings, clock, random, emi
   const backoff = new RemovalBackoff(settings.reconcileIntervalMs);
   const sightings = new Sightings();
   const engine = new Engine({ store, runtime, emit });
-  const teardown = new Teardown({ store, runtime, tracked, tasks, backoff, clock, emit, leaseMs });
+  const teardown = new Teardown({ store, runtime, engine, tracked, tasks, backoff, clock, emit, leaseMs });
   const endings = new Endings({ store, runtime, engine, tracked, clock, emit });
   const liveness = new Liveness({ runtime, tracked, endings, tasks, clock, emit });
   const failedStarts = new FailedStarts({ store, teardown, clock, leaseMs });

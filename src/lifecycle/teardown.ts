@@ -6,12 +6,14 @@ import type { Clock } from '../domain/timing.ts';
 import type { Claim, ConfirmReply, ConfirmRequest, LeaseStore, StartReply } from '../leases/lease-store.ts';
 import type { ContainerRuntime, RemoveHow, SpareContainer } from '../runtime/container-runtime.ts';
 import type { BackgroundTasks } from './background-tasks.ts';
+import type { Engine } from './engine.ts';
 import type { RemovalBackoff } from './removal-backoff.ts';
 import type { TrackedLeases } from './tracked.ts';
 
 export interface TeardownOptions {
   readonly store: Pick<LeaseStore, 'confirm' | 'drop' | 'retireSpare'>;
   readonly runtime: Pick<ContainerRuntime, 'condemn' | 'condemnSpare' | 'giveBack' | 'remove'>;
+  readonly engine: Pick<Engine, 'mark'>;
   readonly tracked: TrackedLeases;
   readonly tasks: BackgroundTasks;
   readonly backoff: RemovalBackoff;
@@ -133,8 +135,10 @@ export class Teardown {
 
   /** True if the container is out of everybody's reach. Otherwise the name went back, if it is this call's to give. */
   async #condemnAndConfirm(question: ConfirmRequest, claimedIn: Life, reason: RemovalReason): Promise<boolean> {
-    const { runtime, emit } = this.#options;
+    const { runtime, engine, emit } = this.#options;
     const { id, container } = question;
+    // Beside another engine the container would seem to be gone, and its record would be dropped.
+    await engine.mark();
     const tookTheName = await runtime.condemn(id, container);
     const { answer, life } = await this.#ask(question);
     if (answer === 'mine') return true;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { handedOut, World } from '../support/world.ts';
+import { handedOut, IDLE_MS, World } from '../support/world.ts';
 
 test('[R-17] beside another engine a destroy is refused, and container and record stay', async () => {
   const world = new World();
@@ -31,4 +31,22 @@ test('[R-17] a container that is missing since another engine stands there has n
     stopping.abort();
     await followed;
   }
+});
+
+test('[R-17] a removal on a replica beside another engine is put off, and the record stays', async () => {
+  const world = new World();
+  const a = world.replica('a');
+  const { hold } = handedOut(await a.take('u'));
+  const container = world.record('u')?.container;
+  await a.store.release(world.idOf('u'), hold);
+  await world.pass(IDLE_MS, a);
+  world.engine.forgetMarks();
+  await expect(a.reconciler.pass()).rejects.toMatchObject({ code: 'runtime_unavailable' });
+  await a.reaper.pass(new AbortController().signal);
+  await a.tasks.drained(60_000);
+  expect(world.record('u')).toMatchObject({ state: 'destroying', container });
+  expect(world.engine.containers.map(({ id, name }) => [id, name])).toEqual([
+    [container, `sandbox-${world.idOf('u')}`],
+  ]);
+  expect(a.events.map(({ type }) => type)).toContain('removal-failed');
 });
