@@ -77,6 +77,8 @@ test('[T-06] the store comes back with an older copy: nothing that is held is re
   const held = await acquired(b, person('before'));
   const newer = await acquired(b, person('newer'));
   expect(held.origin).toBe('reclaimed');
+  // The one that released it knows by now that it is another's: it will not take the copy's word for its own.
+  await a.logged(({ event, sandbox }) => event === 'lease-lost' && sandbox === held.id);
   expect((await a.api.destroy(destroyed.id)).status).toBe(204);
   const containers = await Promise.all([held, newer].map(({ id }) => fleet.containersOf(id)));
 
