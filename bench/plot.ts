@@ -7,7 +7,7 @@ const BOTTOM = 40;
 const TOP = 20;
 const RIGHT = 130;
 const LINES = { reconcile: '#c0392b', renew: '#2471a3', status: '#7d3c98', list: '#d68910', take: '#1e8449' } as const;
-const DECADES = { lowest: -2, highest: 3 };
+const DECADES = { lowest: -1, highest: 4 };
 
 /** How the cost of each thing grows, both axes logarithmic, as an SVG: a straight line of slope one is linear. */
 export function growthPlot(growth: readonly Scale[]): string {
