@@ -118,12 +118,6 @@ export type BrokerEvent =
       readonly engineBytes: number;
     }
   | { readonly type: 'engine-mismatch'; readonly expected: string; readonly seen: string }
-  | {
-      readonly type: 'dependency';
-      readonly name: 'store' | 'engine' | 'images';
-      readonly ok: boolean;
-      readonly message: string | null;
-    }
   | { readonly type: 'readiness'; readonly ready: boolean; readonly because: string | null }
   | {
       readonly type: 'audit';

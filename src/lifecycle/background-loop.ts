@@ -1,4 +1,4 @@
-import { BrokerError, messageOf } from '../domain/errors.ts';
+import { codeOf, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import type { Clock, Random } from '../domain/timing.ts';
 
@@ -82,7 +82,7 @@ export class BackgroundLoop {
       this.#lastFailure = null;
       return true;
     } catch (error) {
-      const code = error instanceof BrokerError ? error.code : null;
+      const code = codeOf(error);
       const message = messageOf(error);
       emit({ type: 'loop-failed', loop: name, code, message, again: message === this.#lastFailure });
       this.#lastFailure = message;

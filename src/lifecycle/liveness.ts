@@ -1,5 +1,5 @@
 import type { Container } from '../domain/container.ts';
-import { BrokerError, messageOf } from '../domain/errors.ts';
+import { BrokerError, codeOf, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import type { ContainerId, SandboxId } from '../domain/ids.ts';
 import type { Clock } from '../domain/timing.ts';
@@ -139,7 +139,7 @@ export class Liveness {
     if (id === null) return;
     tasks.add(
       this.#noteEnd(id, container, exitCode).catch((error: unknown) => {
-        const code = error instanceof BrokerError ? error.code : null;
+        const code = codeOf(error);
         emit({ type: 'loop-failed', loop: 'liveness', code, message: messageOf(error), again: false });
       }),
     );

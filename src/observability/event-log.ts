@@ -38,7 +38,6 @@ const LINES: { readonly [T in BrokerEvent['type']]: readonly [Level, string] } =
     'the engine has less memory than capacity.max sandboxes of this profile may take; set capacity.max or resources.memory lower',
   ],
   'engine-mismatch': ['error', 'this is another container engine than the deployment runs on'],
-  dependency: ['info', 'dependency changed'],
   readiness: ['info', 'readiness changed'],
   audit: ['info', 'audit'],
   'store-evicts': ['warn', 'Redis may evict leases when it is full; set its maxmemory-policy to noeviction'],

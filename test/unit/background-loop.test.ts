@@ -82,3 +82,21 @@ test('[T-15] stopping waits for the pass under way, for its deadline at most, an
   expect(passes).toBe(1);
   expect(clock.waiting).toBe(0);
 });
+
+test('[T-15] a wake while a pass is under way is not lost: the next pause is left out, that one alone', async () => {
+  let passes = 0;
+  const { clock, loop } = loopOf(async () => {
+    passes += 1;
+    if (passes === 1) await clock.pause(100);
+  });
+  loop.start();
+  await clock.advance(50);
+  loop.wake();
+  await clock.advance(60);
+  expect(passes).toBe(2);
+  await clock.advance(500);
+  expect(passes).toBe(2);
+  const stopped = loop.stop(1_000);
+  await clock.advance(1_000);
+  expect(await stopped).toBe(true);
+});
