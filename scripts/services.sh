@@ -12,7 +12,7 @@
 # A private engine lives in ./.run/engine-<pid>, with a bridge of its own beside whatever else runs on the machine.
 # What is needed to take it down again stands in files there, so that the next run can clear up after a killed one.
 
-RUN_DIR="$PWD/.run"
+RUN_DIR="${SANDBOX_BROKER_RUN_DIR:-$PWD/.run}"
 ENGINE_DIR=''
 ENGINE_IS_PRIVATE=false
 REDIS_DIR=''
@@ -229,7 +229,7 @@ clear_stale() {
   for dir in "$RUN_DIR"/engine-* "$RUN_DIR"/redis-* "$RUN_DIR"/test-*; do
     [ -e "$dir" ] || continue
     owner="$(cat "$dir/owner.pid" 2>/dev/null || true)"
-    if [ -n "$owner" ] && grep -qsE 'test\.sh|demo\.sh|bench\.sh' "/proc/$owner/cmdline"; then continue; fi
+    if [ -n "$owner" ] && grep -qsE '(test|demo|bench|hold-services)\.sh' "/proc/$owner/cmdline"; then continue; fi
     say "clearing up after an earlier run: $dir"
     case "$dir" in
       *engine-*) stop_engine "$(readlink -f "$dir")" ;;

@@ -24,13 +24,15 @@ function commandsOf(page: string): string {
   return blocks.map(([, block]) => block).join('\n');
 }
 
-test('[T-07] the commands of docs/running-a-fleet.md do what the page says (real)', { timeout: 120_000 }, async () => {
+test('[T-07] [H-09] the commands of docs/running-a-fleet.md do what the page says (real)', {
+  timeout: 120_000,
+}, async () => {
   const trap = "trap 'kill -KILL $(jobs -p) 2>/dev/null || true; rm -rf .run/fleet' EXIT\n";
   const script = `set -eu\n${trap}${commandsOf('docs/running-a-fleet.md')}`;
   const { stdout } = await run('bash', ['-c', script], { cwd: root, timeout: 100_000 });
   const lines = stdout
     .split('\n')
-    .filter((line) => line.startsWith('{'))
+    .filter((line) => line.startsWith('{"'))
     .map((line) => JSON.parse(line));
   const [first, second, status, listed] = lines;
   expect(second).toMatchObject({ id: first.id, url: first.url, origin: 'reused' });
@@ -39,8 +41,13 @@ test('[T-07] the commands of docs/running-a-fleet.md do what the page says (real
   expect(listed.items).toHaveLength(1);
   expect(listed.items[0]).toMatchObject({ id: first.id, url: first.url, holds: 2 });
   expect(listed.items[0].owner).not.toBe(second.owner);
-  expect(stdout).toMatch(/^sandbox_broker_sandboxes_owned\{state="active"\} 1$/m);
-  expect(stdout).toMatch(/^sandbox_broker_adoptions_total 1$/m);
+  // What promtool prints of Prometheus: the series, and its value at a moment.
+  const told = (series: RegExp, value: number) => new RegExp(`^\\S*${series.source} => ${value} @`, 'm');
+  expect(stdout).toMatch(told(/\{\}/, 3));
+  expect(stdout).toMatch(told(/up\{instance="127\.0\.0\.1:9082".*\}/, 0));
+  expect(stdout).toMatch(told(/sandboxes_owned\{instance="127\.0\.0\.1:908[13]".*\}/, 1));
+  expect(stdout).toMatch(told(/\{\}/, 1));
+  expect(stdout).toMatch(told(/ALERTS\{.*alertstate="pending".*instance="127\.0\.0\.1:9082".*\}/, 1));
   expect(stdout).toMatch(/^204$/m);
 });
 
