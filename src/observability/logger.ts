@@ -4,26 +4,28 @@ export type { Logger } from 'pino';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
-const FLUSH_BYTES = 8 * 1024;
+/** So many are written at once, in the middle of a turn. */
+const FLUSH_CHARS = 8 * 1024;
 
 /**
  * A file descriptor or a path that lines are written to. The lines of one turn of the event loop are written together,
  * so that a busy broker does not make a system call for each; what waits is written when the process ends by itself.
+ * Nothing is ever synced to a disk: that would hold up every request where the log is a file.
  */
 export function logOutput(dest: number | string): DestinationStream {
-  const output = pino.destination({ dest, sync: true, minLength: FLUSH_BYTES });
-  let planned = false;
+  const output = pino.destination({ dest, sync: true });
+  let lines = '';
   const flush = (): void => {
-    planned = false;
-    output.flushSync();
+    if (lines === '') return;
+    output.write(lines);
+    lines = '';
   };
   process.once('exit', flush);
   return {
     write(line) {
-      output.write(line);
-      if (planned) return;
-      planned = true;
-      setImmediate(flush);
+      if (lines === '') setImmediate(flush);
+      lines += line;
+      if (lines.length >= FLUSH_CHARS) flush();
     },
   };
 }
