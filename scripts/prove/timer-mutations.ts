@@ -10,6 +10,13 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
     ['a lease too old is not acted on', 'return now - lease.confirmedAt < this.#leaseMs;', 'return now - lease.confirmedAt < Number.MAX_VALUE;'],
     ['a lease taken anew survives a lost of before', 'record.fence === fence && this.#', 'record.fence !== undefined && this.#'],
   ]),
+  ...rulesOf('src/lifecycle/idle-reaper.ts', LIFECYCLE, [
+    ['only so many idle ones go at once', 'const AT_ONCE = 4;', 'const AT_ONCE = 1_000;'],
+    ['one that ended makes room for another', '.then(() => this.#underWay.delete(removal))', ''],
+    ['a reaper that is stopped does not wait', ' && !stopping?.aborted) {', ') {'],
+    ['a reaper that is stopped claims nothing more', 'return !stopping?.aborted;', 'return true;'],
+    ['a pass leaves the rest to the next one', 'if (leftMs <= 0) return false;', 'if (leftMs <= 0) break;'],
+  ]),
   ...rulesOf('src/lifecycle/renewal.ts', LIFECYCLE, [
     ['what was lapsed is written again', 'await this.#reassert(lease);', ';'],
     ['what was lost is forgotten', "if (tracked.forget(id, fence)) emit({ type: 'lease-lost', sandbox: id, fence });\n          break;", 'break;'],

@@ -76,9 +76,9 @@ export class Teardown {
     });
   }
 
-  /** Carries out a claim that nobody waits for. */
-  begin(claim: Claim, reason: RemovalReason, how: RemoveHow = 'stop'): void {
-    this.#options.tasks.add(this.run(claim, reason, how));
+  /** Carries out a claim that no caller waits for; shutdown does. Never rejects. */
+  begin(claim: Claim, reason: RemovalReason, how: RemoveHow = 'stop'): Promise<RemovalOutcome> {
+    return this.#options.tasks.add(this.run(claim, reason, how));
   }
 
   /**

@@ -54,6 +54,56 @@ test('[T-13] reading, listing and reconciling count as no activity', async () =>
   expect(await reaped(world, a)).toBe(true);
 });
 
+test('[T-01] a crowd of idle sandboxes goes a few at a time; one that waits for its removal is still handed out', async () => {
+  const world = new World();
+  const a = world.replica('a');
+  const users = Array.from({ length: 10 }, (_, n) => `user ${n}`);
+  for (const user of users) {
+    const { sandbox, hold } = handedOut(await a.take(user));
+    await a.store.release(sandbox.id, hold);
+  }
+  await world.pass(IDLE_MS, a);
+  const held = Array.from({ length: 10 }, () => a.points.hold('condemn'));
+  const pass = a.reaper.pass();
+  await held[3]!.reached;
+  await world.clock.advance(5_000);
+  expect(a.storePoints.count('claim')).toBe(4);
+  const last = users.at(-1)!;
+  expect(handedOut(await a.take(last)).origin).toBe('reclaimed');
+  held[0]!.release();
+  await held[4]!.reached;
+  expect(a.storePoints.count('claim')).toBe(5);
+  for (const point of held) point.release();
+  await pass;
+  await a.tasks.drained(60_000);
+  expect(world.engine.containers).toHaveLength(1);
+  expect(world.record(last)?.state).toBe('ready');
+});
+
+test.for(['is stopped', 'runs out of patience'])(
+  '[T-01] a reaper whose removals do not end claims nothing more when it %s',
+  async (how) => {
+    const world = new World();
+    const a = world.replica('a');
+    for (let n = 0; n < 6; n += 1) {
+      const { sandbox, hold } = handedOut(await a.take(`user ${n}`));
+      await a.store.release(sandbox.id, hold);
+    }
+    await world.pass(IDLE_MS, a);
+    const held = Array.from({ length: 6 }, () => a.points.hold('condemn'));
+    const stopping = new AbortController();
+    const pass = a.reaper.pass(stopping.signal);
+    await held[3]!.reached;
+    if (how === 'is stopped') stopping.abort();
+    else await world.pass(60_000, a);
+    await pass;
+    for (const point of held) point.release();
+    await a.tasks.drained(60_000);
+    expect(a.storePoints.count('claim')).toBe(4);
+    expect(world.engine.containers).toHaveLength(2);
+  },
+);
+
 test('[T-04] renewal covers starting and ready, held or not, and no slow container call delays it', async () => {
   const world = new World();
   const [a, b] = [world.replica('a'), world.replica('b')];
