@@ -10,6 +10,11 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
     ['a lease too old is not acted on', 'return now - lease.confirmedAt < this.#leaseMs;', 'return now - lease.confirmedAt < Number.MAX_VALUE;'],
     ['a lease taken anew survives a lost of before', 'record.fence === fence && this.#', 'record.fence !== undefined && this.#'],
   ]),
+  ...rulesOf('src/lifecycle/engine.ts', LIFECYCLE, [
+    ['leases in memory beside a fleet: nothing is concluded', 'if (note !== null && !store.seesPeers) {', 'if (false as boolean) {'],
+    ['leases in memory beside a fleet: what was settled before counts no more', "      this.#settled = null;\n      emit({ type: 'leases", "      emit({ type: 'leases"],
+    ['a fleet notes that it shares its leases', 'runtime.sharedNote(store.seesPeers)', 'runtime.sharedNote(false)'],
+  ]),
   ...rulesOf('src/lifecycle/idle-reaper.ts', LIFECYCLE, [
     ['only so many idle ones go at once', 'const AT_ONCE = 4;', 'const AT_ONCE = 1_000;'],
     ['one that ended makes room for another', '.then(() => this.#underWay.delete(removal))', ''],
@@ -54,6 +59,11 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
     ['a refused claim removes nothing (expired)', "if (claim !== 'refused') teardown.begin(claim, 'expired');", "teardown.begin(claim as never, 'expired');"],
     ['a stray whose removal failed is tried again later', 'if (backoff.mayTry(step.container, clock.monotonic())) teardown.beginStray', 'teardown.beginStray'],
     ['what is adopted is not handed out', 'tracked.remember(record, sentAt, false);', 'tracked.remember(record, sentAt, true);'],
+    ['a part is planned with all that the whole look showed', 'plan(part, sightings, now, present)', 'plan(part, sightings, now)'],
+    ['a removal that failed in one part is not forgotten for another', 'backoff.keepOnly(present);', 'backoff.keepOnly(presentIn(parts[0]!));'],
+    ['what is on its way out in one part is not forgotten for another', 'teardown.keepOnly(present);', 'teardown.keepOnly(presentIn(parts[0]!));'],
+    ['the suspects of all parts count as one look', 'sightings.note(suspected, now);', 'sightings.note(suspects(parts[0]!), now);'],
+    ['other work is let in between parts', 'if (parts.length > 1) await this.#options.clock.pause(0);', ''],
   ]),
   ...rulesOf('src/lifecycle/sightings.ts', LIFECYCLE, [
     ['a sighting counts only with an earlier one', 'known === undefined || known.pass === this.#pass', 'known === undefined'],

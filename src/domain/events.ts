@@ -118,6 +118,7 @@ export type BrokerEvent =
       readonly engineBytes: number;
     }
   | { readonly type: 'engine-mismatch'; readonly expected: string; readonly seen: string }
+  | { readonly type: 'leases-not-shared'; readonly note: string }
   | { readonly type: 'readiness'; readonly ready: boolean; readonly because: string | null }
   | {
       readonly type: 'audit';

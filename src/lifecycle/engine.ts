@@ -5,14 +5,15 @@ import type { LeaseStore } from '../leases/lease-store.ts';
 import type { ContainerRuntime } from '../runtime/container-runtime.ts';
 
 export interface EngineOptions {
-  readonly store: Pick<LeaseStore, 'settleEngine'>;
-  readonly runtime: Pick<ContainerRuntime, 'mark'>;
+  readonly store: Pick<LeaseStore, 'settleEngine' | 'seesPeers'>;
+  readonly runtime: Pick<ContainerRuntime, 'mark' | 'sharedNote'>;
   readonly emit: Emit;
 }
 
 /**
  * Which engine this is. Only the engine that a record names can say that its container is gone, and a deployment has
- * one engine: whoever sees another one concludes nothing from what it shows.
+ * one engine: whoever sees another one concludes nothing from what it shows. Neither does a broker that keeps its leases to
+ * itself where others share theirs: it would take what they hand out for containers that nobody owns.
  */
 export class Engine {
   readonly #options: EngineOptions;
@@ -42,12 +43,24 @@ export class Engine {
   }
 
   /**
-   * Asks engine and store anew. Rejects with `runtime_unavailable` when the engine is not the one the store knows, and
-   * with whatever either of them says when it cannot answer.
+   * Asks engine and store anew. Rejects with `runtime_unavailable` when the engine is not the one the store knows or its
+   * sandboxes belong to brokers that this one does not see, and with whatever either of them says when it cannot answer.
    */
   async settle(): Promise<EngineMark> {
     const { store, runtime, emit } = this.#options;
     const seen = await runtime.mark();
+    const note = await runtime.sharedNote(store.seesPeers);
+    if (note !== null && !store.seesPeers) {
+      this.#mismatch = true;
+      this.#settled = null;
+      emit({ type: 'leases-not-shared', note });
+      throw new BrokerError(
+        'runtime_unavailable',
+        'The sandboxes of this deployment on this container engine belong to brokers that share a lease store, and this ' +
+          'one keeps its leases in memory. Set store.url to that store, or give this broker a deployment of its own. ' +
+          `If those brokers are gone for good, remove the volume ${note} from the engine.`,
+      );
+    }
     const expected = await store.settleEngine(seen);
     this.#mismatch = expected !== seen;
     if (this.#mismatch) {

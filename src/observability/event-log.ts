@@ -38,6 +38,10 @@ const LINES: { readonly [T in BrokerEvent['type']]: readonly [Level, string] } =
     'the engine has less memory than capacity.max sandboxes of this profile may take; set capacity.max or resources.memory lower',
   ],
   'engine-mismatch': ['error', 'this is another container engine than the deployment runs on'],
+  'leases-not-shared': [
+    'error',
+    'brokers that share a lease store run this deployment on this engine, and this one keeps its leases in memory; it does nothing',
+  ],
   readiness: ['info', 'readiness changed'],
   audit: ['info', 'audit'],
   'store-evicts': ['warn', 'Redis may evict leases when it is full; set its maxmemory-policy to noeviction'],

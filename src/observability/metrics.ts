@@ -155,6 +155,7 @@ function observing(set: MetricSet, wall: () => number): Emit {
     'lease-lost': () => set.lost.inc(),
     'lease-reasserted': () => set.reasserted.inc(),
     'engine-mismatch': () => set.mismatches.inc(),
+    'leases-not-shared': () => set.mismatches.inc(),
     'renewal-pass': ({ renewed }) => set.renewals.inc(renewed),
     'reconcile-pass': ({ containers, owned, fleet, unreadable, suspects }) => {
       for (const [state, count] of Object.entries(owned)) set.owned.set({ state }, count);

@@ -19,6 +19,12 @@ export interface ContainerRuntime {
    */
   mark(): Promise<EngineMark>;
 
+  /**
+   * The name of the note in this engine that brokers of this deployment share a lease store; null where there is none.
+   * `leave`: leaves one, which stays for good. Idempotent.
+   */
+  sharedNote(leave: boolean): Promise<string | null>;
+
   /** All containers of this deployment, running or not, in one call. A failed list rejects; it is never empty. */
   list(): Promise<readonly Container[]>;
 

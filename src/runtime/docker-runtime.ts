@@ -21,7 +21,7 @@ import type {
 import { ContainerStart } from './container-start.ts';
 import { DockerDaemon, refusalOf } from './docker-daemon.ts';
 import { type DockerRuntimeOptions, PULL_IDLE_MS } from './docker-options.ts';
-import { engineMark } from './engine-mark.ts';
+import { engineMark, sharedNote } from './engine-mark.ts';
 import { watchContainers } from './event-stream.ts';
 import { Images } from './images.ts';
 import { writeLabels } from './labels.ts';
@@ -89,6 +89,10 @@ export class DockerRuntime implements ContainerRuntime {
 
   mark(): Promise<EngineMark> {
     return engineMark({ daemon: this.#daemon, deployment: this.#deployment, newId: this.#newId });
+  }
+
+  sharedNote(leave: boolean): Promise<string | null> {
+    return sharedNote(this.#daemon, this.#deployment, leave);
   }
 
   async list(): Promise<readonly Container[]> {

@@ -19,7 +19,7 @@ export interface EngineMarkOptions {
  */
 export async function engineMark({ daemon, deployment, newId }: EngineMarkOptions): Promise<EngineMark> {
   const name = markVolumeName(deployment);
-  const volume = (await find(daemon, name)) ?? (await make(daemon, name, deployment, newId()));
+  const volume = (await find(daemon, name)) ?? (await make(daemon, name, deployment, { [LABEL.mark]: newId() }));
   const mark = volume.Labels?.[LABEL.mark];
   if (!isOfDeployment(volume.Labels, deployment) || mark === undefined || mark === '') {
     throw new BrokerError(
@@ -30,11 +30,24 @@ export async function engineMark({ daemon, deployment, newId }: EngineMarkOption
   return asEngineMark(mark);
 }
 
-async function make(daemon: DockerDaemon, name: string, deployment: string, value: string): Promise<VolumeInspectInfo> {
+/** The volume whose presence says that brokers of this deployment share a lease store; null where it is not there. */
+export async function sharedNote(daemon: DockerDaemon, deployment: string, leave: boolean): Promise<string | null> {
+  const name = sharedVolumeName(deployment);
+  if ((await find(daemon, name)) !== null) return name;
+  if (leave) await make(daemon, name, deployment);
+  return leave ? name : null;
+}
+
+async function make(
+  daemon: DockerDaemon,
+  name: string,
+  deployment: string,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<VolumeInspectInfo> {
   await daemon.call(`create volume ${name}`, (docker, abortSignal) =>
     docker.createVolume({
       Name: name,
-      Labels: { [LABEL.deployment]: deployment, [LABEL.mark]: value },
+      Labels: { [LABEL.deployment]: deployment, ...labels },
       abortSignal,
     } as object),
   );
@@ -54,6 +67,9 @@ async function find(daemon: DockerDaemon, name: string): Promise<VolumeInspectIn
   }
 }
 
-export function markVolumeName(deployment: string): string {
-  return `sandbox-broker-mark-${createHash('sha256').update(deployment, 'utf8').digest('hex').slice(0, 16)}`;
-}
+export const markVolumeName = (deployment: string): string => `sandbox-broker-mark-${short(deployment)}`;
+
+export const sharedVolumeName = (deployment: string): string => `sandbox-broker-shared-${short(deployment)}`;
+
+const short = (deployment: string): string =>
+  createHash('sha256').update(deployment, 'utf8').digest('hex').slice(0, 16);

@@ -338,6 +338,14 @@ export function runtimeContract(kind: string, open: () => Promise<RuntimeWorld>)
       expect(await world.stranger.mark()).not.toBe(marks[0]);
     });
 
+    test('[R-17] that brokers share a lease store is noted in the engine, for their deployment only', async () => {
+      expect(await world.runtime.sharedNote(false)).toBeNull();
+      const notes = await Promise.all([world.runtime.sharedNote(true), world.peer.sharedNote(true)]);
+      expect(notes[0]).toBe(notes[1]);
+      expect(await world.peer.sharedNote(false)).toBe(notes[0]);
+      expect(await world.stranger.sharedNote(false)).toBeNull();
+    });
+
     test('[C-01] the engine tells what its machine has', async () => {
       const { memoryBytes, cpus } = await world.runtime.resources();
       expect(memoryBytes).toBeGreaterThan(2 ** 26);

@@ -38,6 +38,7 @@ export class FakeEngine {
   readonly #watchers = new Set<{ readonly deployment: string; readonly changed: Watcher['changed'] }>();
   readonly #containers = new Map<ContainerId, FakeContainer>();
   readonly #marks = new Map<string, EngineMark>();
+  readonly #shared = new Set<string>();
   readonly #neverReady = new Set<string>();
   #serial = 0;
   #port = 20_000;
@@ -164,9 +165,15 @@ export class FakeEngine {
     return mark;
   }
 
+  sharedNote(deployment: string, leave: boolean): string | null {
+    if (leave) this.#shared.add(deployment);
+    return this.#shared.has(deployment) ? `shared-${deployment}` : null;
+  }
+
   /** Another engine stands at the same address. */
   forgetMarks(): void {
     this.#marks.clear();
+    this.#shared.clear();
   }
 
   view(container: FakeContainer, namePrefix: string): Container {

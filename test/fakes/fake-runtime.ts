@@ -48,6 +48,10 @@ export class FakeRuntime implements ContainerRuntime {
     return this.#run('mark', () => this.engine.mark(this.#deployment));
   }
 
+  sharedNote(leave: boolean): Promise<string | null> {
+    return this.#run('sharedNote', () => this.engine.sharedNote(this.#deployment, leave));
+  }
+
   list(): Promise<readonly Container[]> {
     return this.#run('list', () => this.#ours().map((found) => this.engine.view(found, this.#prefix)));
   }

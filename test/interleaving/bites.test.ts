@@ -51,13 +51,13 @@ const LONG_BITES: readonly (readonly [Rule, string, string, RegExp])[] = [
   [
     'a missing record refuses an activation',
     'none acquire@a+reconcile@b+evict@b',
-    '0.0.0.0.0.lost.1.1.1.holds.2.2.2.2.2.2.tombstone.0.0',
+    '1.0.0.0.0.0.0.lost.1.1.1.holds.2.2.2.2.2.2.tombstone.0.0',
     /^S2/,
   ],
   [
     'a name is given back only in its life, and removals go by the condemned name',
     'warm evict@a+reconcile@b+acquire@a',
-    '0.0.0.expiry.1.1.1.1.1.copy0.0.0.2.2.2.2.1',
+    '1.0.0.0.0.expiry.1.1.1.1.1.copy0.0.0.2.2.2.2.1',
     /^S1/,
   ],
 ];

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { BrokerError } from '../../src/domain/errors.ts';
-import { World } from '../support/world.ts';
+import { handedOut, World } from '../support/world.ts';
 
 test('[R-17] the mark that engine and store agree on is asked for once', async () => {
   const world = new World();
@@ -40,4 +40,21 @@ test('[R-17] another engine than the deployment’s is refused until it is the r
   expect(await a.engine.markOrUnknown()).toEqual({ kind: 'known', mark: seen });
   a.points.failNext('mark', new BrokerError('runtime_timeout', 'no answer'));
   expect(await a.engine.markOrUnknown()).toEqual({ kind: 'known', mark: seen });
+});
+
+test('[R-17] a broker that keeps its leases to itself concludes nothing where others share theirs', async () => {
+  const world = new World();
+  const alone = world.replica('alone', { peers: false });
+  await alone.engine.mark();
+  const { sandbox } = handedOut(await world.replica('a').take('u'));
+  world.database.remove(sandbox.id); // a store of its own has no record of it
+  await expect(alone.reconciler.pass()).rejects.toMatchObject({
+    code: 'runtime_unavailable',
+    message: expect.stringContaining('remove the volume shared-world'),
+  });
+  await expect(alone.engine.mark()).rejects.toMatchObject({ code: 'runtime_unavailable' });
+  await expect(alone.engine.markOrUnknown()).rejects.toMatchObject({ code: 'runtime_unavailable' });
+  await expect(alone.take('u')).rejects.toMatchObject({ code: 'runtime_unavailable' });
+  expect(alone.events.filter(({ type }) => type === 'adopted')).toEqual([]);
+  expect(world.engine.containers.map(({ state }) => state)).toEqual(['running']);
 });

@@ -108,7 +108,7 @@ test.for(['ready', 'found', 'restarted'] as const)(
   '[S-02] with "destroy" what was adopted and handed out since goes as well: %s',
   async (how) => {
     const world = new World();
-    const [a, b] = [world.replica('a', { peers: false }), world.replica('b')];
+    const [a, b] = [world.replica('a', { peers: false }), world.replica('b', { peers: false })];
     handedOut(await b.take('u'));
     world.database.remove(world.idOf('u'));
     if (how !== 'found') await a.reconciler.pass(); // adopted

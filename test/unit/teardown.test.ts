@@ -240,7 +240,7 @@ test.for(['no record', 'an unreadable record'] as const)(
 
 test('[S-02] at shutdown with "destroy" only what this replica started or handed out goes; a peer\'s and adopted ones stay', async () => {
   const world = new World();
-  const [a, b] = [world.replica('a', { peers: false }), world.replica('b')];
+  const [a, b] = [world.replica('a', { peers: false }), world.replica('b', { peers: false })];
   for (const user of ['mine', 'moved', 'adopted']) handedOut(await (user === 'adopted' ? b : a).take(user));
   handedOut(await b.take('moved'));
   world.database.remove(world.idOf('adopted'));

@@ -253,7 +253,7 @@ test('[T-09] a pass in which the store did not answer starts the wait anew', asy
 
 test('[T-09] without peers it is adopted at once', async () => {
   const world = new World();
-  const a = world.replica('a');
+  const a = world.replica('a', { peers: false });
   const b = world.replica('b', { peers: false });
   const { sandbox } = handedOut(await a.take('u'));
   world.database.remove(sandbox.id);
