@@ -4,12 +4,19 @@ import { parseArgs } from 'node:util';
 import closeWithGrace from 'close-with-grace';
 import { Broker } from './broker.ts';
 import { ConfigError } from './config/config-error.ts';
-import { loadConfig } from './config/load-config.ts';
+import { loadConfig, readText } from './config/load-config.ts';
 import { messageOf } from './domain/errors.ts';
 import { systemClock } from './observability/clock.ts';
 import { createLogger } from './observability/logger.ts';
 
-const USAGE = 'Usage: npm start -- [--config config.yaml] [--check]';
+const USAGE = `Usage: npm start -- [--config config.yaml] [--check]
+  --config FILE  the configuration; without it ./config.yaml, if there is one, else the defaults
+  --check        says whether the configuration is valid, and ends
+  --version      says the version, and ends
+config.example.yaml holds every key of it; REDIS_URL and DOCKER_HOST are read too.`;
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
 
 /** One line on standard error, and the end. */
 function fail(message: string): never {
@@ -23,13 +30,15 @@ function readArguments(): { config: string | null; check: boolean } {
       options: {
         config: { type: 'string' },
         check: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+        version: { type: 'boolean', default: false },
       },
     });
-    if (values.help) {
-      process.stdout.write(`${USAGE}\n`);
+    if (values.help || values.version) {
+      process.stdout.write(`${values.help ? USAGE : version}\n`);
       process.exit(0);
     }
+    if (values.config === '') throw new Error('--config needs the name of a file');
     return { config: values.config ?? null, check: values.check };
   } catch (error) {
     return fail(`${messageOf(error)}\n${USAGE}`);
@@ -38,7 +47,7 @@ function readArguments(): { config: string | null; check: boolean } {
 
 function readConfig(path: string | null): ReturnType<typeof loadConfig> {
   try {
-    return loadConfig({ path, env: process.env, readFile: (file) => readFileSync(file, 'utf8') });
+    return loadConfig({ path, env: process.env, readFile: readText });
   } catch (error) {
     if (error instanceof ConfigError) return fail(error.message);
     throw error;
@@ -54,9 +63,6 @@ if (args.check) {
 
 const owner = `${hostname()}:${crypto.randomUUID()}`;
 const logger = createLogger(config.log.level, { deployment: config.deployment, owner });
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-  version: string;
-};
 const broker = new Broker({
   config,
   owner,

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import type { BrokerConfig } from './broker-config.ts';
 import { ConfigError } from './config-error.ts';
@@ -8,6 +9,14 @@ import { schema } from './schema.ts';
 import { parseYaml } from './yaml-text.ts';
 
 const DEFAULT_PATH = './config.yaml';
+
+/** What to do about a file that cannot be read, by the error's code. */
+const ADVICE: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file; name another one with --config',
+  EISDIR: 'it is a folder; name a file in it with --config',
+  EACCES: 'this user may not read it',
+  ENCODING: 'it is not UTF-8; save it so',
+};
 
 export interface LoadRequest extends Surroundings {
   /** null: `./config.yaml` if there is one, else the defaults. */
@@ -26,7 +35,8 @@ export function loadConfig({ path, env, readFile }: LoadRequest): BrokerConfig {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
     if (path === null && code === 'ENOENT') return defaultConfig(env, readFile);
-    throw new ConfigError(file, [`${file}: the file cannot be read (${code})`]);
+    const advice = ADVICE[code];
+    throw new ConfigError(file, [`${file}: the file cannot be read (${code})${advice ? `: ${advice}` : ''}`]);
   }
   return complete(text, { env, readFile }, file);
 }
@@ -52,6 +62,9 @@ function complete(text: string, surroundings: Surroundings, source: string): Bro
   return config;
 }
 
-function readText(path: string): string {
-  return readFileSync(path, 'utf8');
+/** A file's text. Throws where it cannot be read, or is no text in UTF-8: what took its place would be no one's word. */
+export function readText(path: string): string {
+  const bytes = readFileSync(path);
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  throw Object.assign(new Error(`${path} is not UTF-8`), { code: 'ENCODING' });
 }

@@ -63,7 +63,7 @@ export class Reader {
 
 /** The path of a key below another. Of a key that is not plain, only the plain beginning: the rest may be a secret. */
 export function below(at: string, key: string): string {
-  const plain = /^[\w.-]{1,64}$/.test(key) ? key : `${/^\w{0,40}/.exec(key)?.[0] ?? ''}…`;
+  const plain = /^(?:[\w.-]{1,64}|<<)$/.test(key) ? key : `${/^\w{0,40}/.exec(key)?.[0] ?? ''}…`;
   return at === '' ? plain : `${at}.${plain}`;
 }
 

@@ -50,7 +50,15 @@ export const SOCKET_PATH: TextRule = {
 
 export const PROFILE_NAME = { fits: /^[a-z0-9-]{1,40}$/, allowed: '1 to 40 of a-z 0-9 -' };
 
-export const IMAGE: TextRule = { fits: /^[^\s-]\S*$/, allowed: 'an image reference, without spaces' };
+const IMAGE_HOST = /(?:\[[0-9a-fA-F:]+\]|[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?)(?::\d+)?/.source;
+const IMAGE_PART = /[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*/.source;
+const IMAGE_VERSION = /(?::\w[\w.-]{0,127})?(?:@[a-zA-Z][\w+.-]*:[0-9a-fA-F]{32,})?/.source;
+
+/** As engines read references; what they would refuse is refused before anything starts. */
+export const IMAGE: TextRule = {
+  fits: new RegExp(`^(?:${IMAGE_HOST}/)?${IMAGE_PART}(?:/${IMAGE_PART})*${IMAGE_VERSION}$`),
+  allowed: 'an image reference such as registry.example:5000/team/tool:1.2 or tool@sha256:…, its name in lower case',
+};
 
 export const HTTP_PATH: TextRule = { fits: /^\/[!-"$-~]*$/, allowed: 'a path that begins with /, in plain ASCII' };
 
@@ -65,7 +73,11 @@ export const MOUNT_SOURCE: TextRule = {
 
 export const MOUNT_TARGET: TextRule = { fits: /^\/+[^/\0]/, allowed: 'an absolute path in the container, below /' };
 
-export const CAPABILITY: TextRule = { fits: /^[A-Z][A-Z_]*$/, allowed: 'the name of a capability, such as CHOWN' };
+/** All of them together would make root on the host of whatever runs in a sandbox. */
+export const CAPABILITY: TextRule = {
+  fits: /^(?!(?:CAP_)?ALL$)[A-Z][A-Z_]*$/,
+  allowed: 'the name of one capability, such as CHOWN; not ALL',
+};
 
 export const SECCOMP: TextRule = {
   fits: (text) => text === 'default' || text === 'unconfined' || isJsonObject(text),

@@ -2,6 +2,8 @@ import type { Field, Fields, Read, ReadSection } from './fields.ts';
 import { below, kindOf, type Reader } from './reader.ts';
 import type { TextRule } from './text-rule.ts';
 
+const NO_MERGE = 'YAML 1.2 merges no maps; write its keys out, or name the whole map by its alias';
+
 /** A map with known keys. Absent keys have their defaults, unknown ones are refused. */
 export function section<F extends Fields>(fields: F): Field<ReadSection<F>> {
   const names = Object.keys(fields);
@@ -20,7 +22,7 @@ export function section<F extends Fields>(fields: F): Field<ReadSection<F>> {
       if (!isMap(given)) return refuseKind(this, given, at, reader, allowed);
       reader.note(at, kindOf(given));
       for (const key of Object.keys(given).filter((name) => !Object.hasOwn(fields, name))) {
-        reader.refuse(below(at, key), `unknown key; allowed: ${names.join(', ')}`);
+        reader.refuse(below(at, key), key === '<<' ? NO_MERGE : `unknown key; allowed: ${names.join(', ')}`);
       }
       return build((field, key) => {
         const value = Object.hasOwn(given, key) ? given[key] : field.initial;

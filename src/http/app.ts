@@ -6,7 +6,7 @@ import type { Emit } from '../domain/events.ts';
 import type { NewId } from '../domain/timing.ts';
 import type { SandboxService } from '../service/api.ts';
 import { type AuthOptions, KeyRing } from './auth.ts';
-import { endConnectionsOnClose } from './connections.ts';
+import { endConnectionsOnClose, ignoreExpectations, requestTimes } from './connections.ts';
 import { collectDocument, docsRoutes } from './docs.ts';
 import { Failures } from './failures.ts';
 import { healthRoutes } from './health.ts';
@@ -14,6 +14,7 @@ import { historyRoutes } from './history.ts';
 import { type Metrics, metricsRoutes } from './metrics.ts';
 import { givenRequestId, observe } from './request-log.ts';
 import { sandboxRoutes } from './sandboxes.ts';
+import { MAX_WAIT_MS } from './schemas.ts';
 import { statusRoutes } from './status.ts';
 import { installBodyParser, installValidation } from './validation.ts';
 
@@ -37,23 +38,29 @@ export interface AppOptions {
   readonly newId: NewId;
   /** True from the first signal on: new calls are sent away, connections are not kept. */
   readonly draining: () => boolean;
+  /** How long a client may take to send one request, in milliseconds; 30 seconds unless said. */
+  readonly requestTimeoutMs?: number;
 }
 
 const BODY_LIMIT_BYTES = 64 * 1024;
-/** How long a client may take to send one request. */
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Longer than any answer takes: a connection that is silent for so long belongs to a client that does not read its answer. */
+const SILENCE_MS = MAX_WAIT_MS + 60_000;
 
 /** The HTTP face of the broker: builds it and never listens. `close()` waits for the requests in flight. */
 export function buildApp(options: AppOptions): App {
   const { service, emit, metrics, version, newId, draining } = options;
   const failures = new Failures({ emit, newId });
+  const requestTimeout = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const app: App = fastify({
     loggerInstance: options.logger,
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (logger) => logger,
     genReqId: (raw) => givenRequestId(raw.headers['x-request-id']) ?? newId(),
     bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout,
+    connectionTimeout: SILENCE_MS,
+    http: requestTimes(requestTimeout),
     return503OnClosing: false,
     frameworkErrors: failures.refusedByRouter,
     clientErrorHandler: failures.malformed,
@@ -64,6 +71,7 @@ export function buildApp(options: AppOptions): App {
   app.decorateRequest('refusal', null);
   app.decorateRequest('gone', null);
   endConnectionsOnClose(app);
+  ignoreExpectations(app);
   installValidation(app);
   installBodyParser(app);
   collectDocument(app, version);

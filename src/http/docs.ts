@@ -5,6 +5,17 @@ import type { App } from './app.ts';
 import { documentOptions } from './openapi.ts';
 import { SHARED_SCHEMAS } from './schemas.ts';
 
+/** Everything comes from here, and by whatever scheme the page itself came: many a broker is asked by plain HTTP. */
+const PAGE_POLICY = [
+  "default-src 'self'",
+  "base-uri 'self'",
+  "font-src 'self' data:",
+  "frame-ancestors 'self'",
+  "img-src 'self' data:",
+  "object-src 'none'",
+  "script-src-attr 'none'",
+].join('; ');
+
 /** Collects the document from all routes that are registered after this call. */
 export function collectDocument(app: App, version: string): void {
   for (const schema of SHARED_SCHEMAS) app.addSchema(schema);
@@ -15,7 +26,7 @@ export function collectDocument(app: App, version: string): void {
 export async function docsRoutes(app: App): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    staticCSP: true,
+    staticCSP: PAGE_POLICY,
     uiConfig: { validatorUrl: null, deepLinking: true },
   });
   app.get(

@@ -48,9 +48,13 @@ export class Failures {
     this.answer(new BrokerError('invalid_request', why, { cause: error }), request, reply);
   };
 
-  /** What is not HTTP, not complete in time, or has headers beyond every measure. There is no request to log. */
+  /**
+   * What is not HTTP, not complete in time, or has headers beyond every measure. There is no request to log. A connection
+   * on which nothing was ever sent just ends: a client that begins to use it in that moment would take what is written
+   * for the answer to its request.
+   */
   readonly malformed = (error: NodeJS.ErrnoException, socket: Socket): void => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
+    if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesRead === 0) {
       socket.destroy();
       return;
     }

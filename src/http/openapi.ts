@@ -14,7 +14,8 @@ Every answer carries \`X-Request-Id\`: the caller's own, if it sent 1 to 128 of 
 Bodies are JSON in UTF-8 of at most 64 KiB. Fields that are not listed are refused, and nothing is coerced.
 
 Errors are \`application/problem+json\` (RFC 9457); \`code\` is what to decide by. Whatever is retryable carries
-\`Retry-After\`. A route or method that is not listed answers 404 \`route_not_found\`.
+\`Retry-After\`. A route or method that is not listed answers 404 \`route_not_found\`; \`HEAD\` is answered like \`GET\`, without
+a body. What is not readable HTTP, or does not arrive within 30 seconds, answers 400, and its connection ends.
 `;
 
 /** What every call under `/v1` may answer with. */

@@ -17,7 +17,7 @@ import {
   SandboxList,
   SandboxPath,
 } from './schemas.ts';
-import { ignoreBody } from './validation.ts';
+import { ignoreBody, readableQuery } from './validation.ts';
 import { acquiredBody, sandboxBody } from './views.ts';
 
 /** How soon to look again at a sandbox that is being removed, in milliseconds. */
@@ -200,6 +200,7 @@ export function sandboxRoutes(app: App, { service, emit }: SandboxRoutes): void 
   app.get(
     '/sandboxes',
     {
+      preValidation: readableQuery,
       config: { action: 'list', problems: ['invalid_request', 'store_unavailable'] },
       schema: {
         operationId: 'listSandboxes',

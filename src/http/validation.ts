@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { Ajv, type ErrorObject } from 'ajv';
-import type { FastifyInstance, preParsingHookHandler } from 'fastify';
+import type { FastifyInstance, preParsingHookHandler, preValidationHookHandler } from 'fastify';
 import { BrokerError } from '../domain/errors.ts';
 import { HOLD_ID_PATTERN, SANDBOX_ID_PATTERN, SHARED_SCHEMAS, TEXT_PATTERN } from './schemas.ts';
 
@@ -49,6 +49,17 @@ export function installBodyParser(app: FastifyInstance): void {
 export const ignoreBody: preParsingHookHandler = (request, _reply, payload, done) => {
   for (const name of ['content-type', 'content-length', 'transfer-encoding']) delete request.headers[name];
   done(null, payload);
+};
+
+/** A query that is not percent-encoded UTF-8 is refused. By itself it would be taken for the text as it is written. */
+export const readableQuery: preValidationHookHandler = (request, _reply, done) => {
+  const url = request.raw.url ?? '';
+  try {
+    decodeURIComponent(url.slice(url.indexOf('?') + 1));
+    done();
+  } catch {
+    done(new BrokerError('invalid_request', 'The query string cannot be decoded: it has to be UTF-8.'));
+  }
 };
 
 function explain({ instancePath, keyword, params, message }: ErrorObject, part: string): string {

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type Docker from 'dockerode';
 import { BrokerError, hasCode, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import type { Profile } from '../domain/profile.ts';
@@ -38,7 +39,7 @@ export class Images {
 
   async has({ image }: Profile): Promise<boolean> {
     try {
-      await this.#daemon.call(`look for image ${image}`, (docker) => docker.getImage(image).inspect());
+      await this.#daemon.call(`look for image ${image}`, (docker, abortSignal) => inspect(docker, image, abortSignal));
       return true;
     } catch (error) {
       if (refusalOf(error)?.status === 404) return false;
@@ -110,6 +111,17 @@ export class Images {
   #tell(image: string, progress: string): void {
     this.#emit({ type: 'image-pull', image, progress });
   }
+}
+
+/** The client's own `inspect` cannot be aborted: each one that hangs would keep its connection. */
+function inspect({ modem }: Docker, image: string, abortSignal: AbortSignal): Promise<unknown> {
+  const statusCodes = { 200: true, 404: 'no such image', 500: 'server error' };
+  return new Promise((resolve, reject) => {
+    modem.dial(
+      { path: `/images/${image}/json`, method: 'GET', statusCodes, abortSignal },
+      (error: unknown, reply: unknown) => (error ? reject(error) : resolve(reply)),
+    );
+  });
 }
 
 function credentials({ image, registryAuth }: Profile): object {

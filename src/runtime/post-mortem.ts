@@ -3,7 +3,7 @@ import type { ContainerId } from '../domain/ids.ts';
 import type { PostMortem } from './container-runtime.ts';
 import { type DockerDaemon, refusalOf } from './docker-daemon.ts';
 import { isOfDeployment } from './labels.ts';
-import { demultiplex, LOG_LINES, lastLines } from './log-tail.ts';
+import { demultiplex, LOG_LINES, lastLines, plainText } from './log-tail.ts';
 import type { Redaction } from './redaction.ts';
 
 export interface Coroner {
@@ -45,12 +45,14 @@ export async function postMortem(
     )
     .then(textOf, () => '');
   const environment = info.Config.Env ?? [];
+  const hide = (text: string): string => redaction.apply(text, environment);
   const running = info.State.Running || info.State.Paused;
   return {
     exitCode: running || info.State.Status === 'created' ? null : info.State.ExitCode,
-    reason: reasonOf(info.State, (words) => redaction.apply(words, environment)),
+    reason: reasonOf(info.State, hide),
     endedAt: endedAt(info.State.FinishedAt),
-    logTail: lastLines(redaction.apply(logs, environment)),
+    // Twice: what stood between the characters of a value is gone afterwards.
+    logTail: lastLines(hide(plainText(hide(logs)))),
   };
 }
 

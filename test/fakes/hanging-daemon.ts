@@ -64,6 +64,11 @@ export class HangingDaemon implements AsyncDisposable {
     this.#rules = [];
   }
 
+  /** How many connections are open. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
   count(match: RegExp): number {
     return this.requests.filter((line) => match.test(line)).length;
   }

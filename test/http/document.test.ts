@@ -124,3 +124,16 @@ test('the readable document is served whole from here', async () => {
   }
   expect(page.body).not.toMatch(/https?:\/\//);
 });
+
+test('[H-01] the page to read may load from this broker only, by the scheme that it came by', async () => {
+  const { app } = openApp();
+  const page = await app.inject('/docs');
+  expect(page.statusCode).toBe(200);
+  const policy = String(page.headers['content-security-policy']);
+  expect(policy).toMatch(/(^|; )default-src 'self'(;|$)/);
+  expect(policy).not.toMatch(/https?:|upgrade-insecure-requests|unsafe|\*|\.io/);
+  const parts = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, part = '']) => part);
+  expect(parts.length).toBeGreaterThan(3);
+  for (const part of parts)
+    expect((await app.inject(new URL(part, 'http://x/docs').pathname)).statusCode, part).toBe(200);
+});

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
 import type { BrokerEvent } from '../../src/domain/events.ts';
-import { type App, buildApp } from '../../src/http/app.ts';
+import { type App, type AppOptions, buildApp } from '../../src/http/app.ts';
 import { FakeService } from '../fakes/fake-service.ts';
 
 export interface Harness {
@@ -20,7 +20,11 @@ export interface Harness {
 }
 
 /** The app over a service that says what it is told; closed when the test ends. */
-export function openApp(keys: { name: string; key: string }[] = [], version = '0.0.0'): Harness {
+export function openApp(
+  keys: { name: string; key: string }[] = [],
+  version = '0.0.0',
+  changes: Pick<AppOptions, 'requestTimeoutMs'> = {},
+): Harness {
   const service = new FakeService();
   const events: BrokerEvent[] = [];
   const requests: BrokerEvent[] = [];
@@ -43,6 +47,7 @@ export function openApp(keys: { name: string; key: string }[] = [], version = '0
     version,
     newId: () => `made-${++count}`,
     draining: () => harness.draining,
+    ...changes,
   });
   onTestFinished(() => app.close());
   return Object.assign(harness, { app });

@@ -231,3 +231,14 @@ test('[H-02] query strings: numbers are read, defaults filled in, anything odd r
   for (const query of odd) expect(await list(`?${query}`), query).toBe(400);
   expect(h.service.asked).toHaveLength(2);
 });
+
+test('[H-02] a query that is not UTF-8 is refused, instead of being taken for the text as it is written', async () => {
+  const h = openApp();
+  for (const query of ['userId=Andr%E9', 'userId=%ff', 'userId=%zz', 'userId=%', 'threadId=%ed%a0%80', 'cursor=a%c3']) {
+    const answer = await h.app.inject(`/v1/sandboxes?${query}`);
+    expect([answer.statusCode, answer.json().code], query).toEqual([400, 'invalid_request']);
+  }
+  expect(h.service.asked).toEqual([]);
+  expect((await h.app.inject('/v1/sandboxes?userId=Andr%C3%A9+%25')).statusCode).toBe(200);
+  expect(h.service.asked[0]?.args).toEqual([{ userId: 'André %', limit: 100 }]);
+});

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { asContainerId, asOwnerId, asSandboxId, parseFence } from '../../src/domain/ids.ts';
 import type { DockerRuntimeOptions } from '../../src/runtime/docker-options.ts';
 import type { DockerRuntime } from '../../src/runtime/docker-runtime.ts';
@@ -84,6 +84,29 @@ for (const [kind, behaviour] of [
     expect(await runtime.look({ sandbox: ID })).toMatchObject({ kind: 'unknown' });
   });
 }
+
+test('[R-10] [A-18] a call that is given up gives its connection up, also where the daemon never answers', async () => {
+  daemon.on(/./, { kind: 'hang' });
+  for (let round = 0; round < 3; round += 1) {
+    await Promise.allSettled(Object.values(CALLS).map((call) => call()));
+  }
+  expect(daemon.requests.length).toBeGreaterThanOrEqual(3 * Object.keys(CALLS).length);
+  await vi.waitFor(() => expect(daemon.connections).toBe(0), { timeout: 5_000 });
+});
+
+test('[R-15] a value is hidden in a log tail also where control characters stand between its letters', async () => {
+  const text = 'very-\u0000sec\u001bret, and very-secret, line\rover\n';
+  const head = Buffer.from([1, 0, 0, 0, 0, 0, 0, Buffer.byteLength(text)]);
+  daemon.on(/logs/, {
+    kind: 'act',
+    act: (response) => void response.writeHead(200).end(Buffer.concat([head, Buffer.from(text)])),
+  });
+  const Config = { Labels: { 'sandbox-broker.deployment': 'd' }, Env: ['TOKEN=very-secret'] };
+  const State = { Status: 'exited', ExitCode: 1, FinishedAt: '2026-03-01T09:00:00Z' };
+  daemon.on(/GET \/containers\/c+\/json/, { kind: 'reply', status: 200, body: { Id: CONTAINER, Config, State } });
+  const end = await runtime.postMortem(CONTAINER);
+  expect(end?.logTail).toBe('[redacted], and [redacted], line\nover');
+});
 
 test('[R-10] the error says what was asked, of which container, and for how long; others go on meanwhile', async () => {
   daemon.on(/stop/, { kind: 'hang' });

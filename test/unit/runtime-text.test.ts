@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
-import { demultiplex, lastLines } from '../../src/runtime/log-tail.ts';
+import { demultiplex, lastLines as lastPlainLines, plainText } from '../../src/runtime/log-tail.ts';
 import { Redaction } from '../../src/runtime/redaction.ts';
 import { tinyProfile } from '../support/profiles.ts';
+
+const lastLines = (text: string): string => lastPlainLines(plainText(text));
 
 function frame(kind: number, text: string): Buffer {
   const body = Buffer.from(text);
@@ -26,6 +28,14 @@ test('[R-18] at most 20 lines and 4 kB are told, whole characters, nothing a ter
   const long = lastLines(`start${'é'.repeat(5000)}!`);
   expect(Buffer.byteLength(long)).toBe(4095);
   expect(long).toMatch(/^é+!$/);
+});
+
+test('[R-18] [R-10] a log that is written to take long is told at once: the broker does nothing else meanwhile', () => {
+  const began = performance.now();
+  expect(lastLines(`${'\r'.repeat(100_000)}y\n\n`)).toBe(`${'\n'.repeat(19)}y`);
+  expect(lastLines(`x${'\r\n'.repeat(100_000)}`)).toBe('x');
+  expect(lastLines('\n'.repeat(100_000))).toBe('');
+  expect(performance.now() - began).toBeLessThan(1_500);
 });
 
 test('[R-15] environment values and passwords are hidden, the longest first, and line by line', () => {

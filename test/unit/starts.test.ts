@@ -199,7 +199,7 @@ test('[A-15] the same spec is not replaced by a replica that came later', async 
   expect(after.storePoints.count('claim')).toBe(0);
 });
 
-test('[A-15] a replacement that is refused costs no second hold', async () => {
+test('[A-15] a hold that comes in while it is decided to replace keeps the sandbox, and costs no second hold', async () => {
   const world = new World();
   const old = world.replica('old', { onSpecChange: 'replace' });
   const first = handedOut(await old.take('u'));
@@ -211,7 +211,8 @@ test('[A-15] a replacement that is refused costs no second hold', async () => {
   await claim.reached;
   await old.store.keepalive(first.sandbox.id, first.hold);
   claim.release();
-  const { hold } = handedOut(await taking);
+  const { sandbox, hold } = handedOut(await taking);
+  expect(sandbox.url).toBe(first.sandbox.url);
   expect([...(world.record('u')?.holds.keys() ?? [])].toSorted()).toEqual([first.hold, hold].toSorted());
 });
 
