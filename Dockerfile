@@ -32,6 +32,6 @@ EXPOSE 8080
 # Whether the process runs. Whether it wants traffic is for load balancers: /readyz.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=15s --retries=3 \
   CMD ["node", "-e", "fetch(process.env.HEALTH_URL).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# Without a shell in between, a signal reaches node itself.
+# Without a shell in between, a signal reaches node itself. It starts no other process, so that it needs no init to reap them.
 ENTRYPOINT ["node", "src/main.ts"]
 CMD ["--config", "/etc/sandbox-broker/config.yaml"]

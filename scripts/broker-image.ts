@@ -13,6 +13,7 @@ import {
   readText,
   SYSTEM_FILES,
 } from './image-files.ts';
+import { finished, TaggedImage } from './tagged-image.ts';
 
 /** Makes the broker's image over the engine's API. scripts/build-broker-image.sh is the command for people. */
 const ROOT = join(import.meta.dirname, '..');
@@ -24,6 +25,7 @@ const ENGINE_ARCH: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'a
 const BASE_CHANGES = ['ENV PATH=/usr/local/bin'];
 
 const docker = new Docker();
+const image = new TaggedImage(docker, `${IMAGE}:${TAG}`);
 const say = (text: string): boolean => process.stderr.write(`broker image: ${text}\n`);
 
 const dockerfile = await readText(join(ROOT, 'Dockerfile'));
@@ -51,26 +53,6 @@ async function contentOf(how: string): Promise<string> {
   return hash.digest('hex').slice(0, 16);
 }
 
-async function inspect(): Promise<Docker.ImageInspectInfo | null> {
-  try {
-    return await docker.getImage(`${IMAGE}:${TAG}`).inspect();
-  } catch (error) {
-    if ((error as { statusCode?: number }).statusCode === 404) return null;
-    throw error;
-  }
-}
-
-/** Reads an engine's progress stream to its end; an error inside it is an error, though the status was 200. */
-function finished(stream: NodeJS.ReadableStream): Promise<void> {
-  return new Promise((resolve, reject) => {
-    docker.modem.followProgress(
-      stream,
-      (error: Error | null) => (error === null ? resolve() : reject(error)),
-      (event: { stream?: string }) => process.stderr.write(event.stream ?? ''),
-    );
-  });
-}
-
 /** The root file system, in a folder. */
 async function layOut(root: string): Promise<void> {
   await mkdir(join(root, 'app'), { recursive: true });
@@ -96,7 +78,7 @@ async function assemble(content: string): Promise<void> {
   try {
     await layOut(root);
     const changes = [...BASE_CHANGES, ...imageChanges(stage), `LABEL ${CONTENT}=${content}`];
-    await finished(await docker.importImage(archiveOf(root), { repo: IMAGE, tag: TAG, changes }));
+    await finished(docker, await docker.importImage(archiveOf(root), { repo: IMAGE, tag: TAG, changes }));
   } finally {
     await rm(root, { recursive: true, force: true });
   }
@@ -105,16 +87,7 @@ async function assemble(content: string): Promise<void> {
 async function build(content: string): Promise<void> {
   const src = ['Dockerfile', 'package-lock.json', '.npmrc', ...sources];
   const options = { t: `${IMAGE}:${TAG}`, labels: { [CONTENT]: content }, rm: true, forcerm: true };
-  await finished(await docker.buildImage({ context: ROOT, src }, options));
-}
-
-/** The image that had the tag before. One that is in use stays. */
-async function remove(id: string): Promise<void> {
-  try {
-    await docker.getImage(id).remove();
-  } catch (error) {
-    if (![404, 409].includes((error as { statusCode?: number }).statusCode ?? 0)) throw error;
-  }
+  await finished(docker, await docker.buildImage({ context: ROOT, src }, options));
 }
 
 async function main(argument: string | undefined): Promise<void> {
@@ -123,17 +96,13 @@ async function main(argument: string | undefined): Promise<void> {
   const fitsHere = process.platform === 'linux' && ENGINE_ARCH[arch()] === Architecture;
   const how = argument === undefined && fitsHere ? 'assembled' : 'built';
   const content = await contentOf(how);
-  const before = await inspect();
-  if (before?.Config.Labels?.[CONTENT] === content) {
+  if ((await image.inspect())?.Config.Labels?.[CONTENT] === content) {
     say('up to date');
     return;
   }
   say(how === 'assembled' ? "assembling it from this machine's files" : 'building it from the Dockerfile');
-  await (how === 'assembled' ? assemble(content) : build(content));
-  const after = await inspect();
-  if (after === null) throw new Error(`the engine reported success, but has no ${IMAGE}:${TAG}`);
-  if (before !== null && before.Id !== after.Id) await remove(before.Id);
-  say(`${IMAGE}:${TAG} is ${how}, ${Math.round(after.Size / 1e6)} MB`);
+  const { Size: bytes } = await image.replace(() => (how === 'assembled' ? assemble(content) : build(content)));
+  say(`${IMAGE}:${TAG} is ${how}, ${Math.round(bytes / 1e6)} MB`);
 }
 
 await main(process.argv[2]).catch((error: Error) => {

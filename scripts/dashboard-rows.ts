@@ -28,6 +28,11 @@ const rate = (name: string, labels = ''): string => `rate(${m(name, labels)}[$__
 const orZero = (expr: string): string => `${expr} or vector(0)`;
 const quantile = (q: number, name: string, by: string, labels = ''): string =>
   `histogram_quantile(${q}, sum by (${by === '' ? 'le' : `le, ${by}`}) (${rate(`${name}_bucket`, labels)}))`;
+/** When it was scraped: how far apart scrapes are does not matter. */
+const age = (labels = ''): string => {
+  const at = m('loop_last_success_timestamp_seconds', labels);
+  return `timestamp(${at}) - ${at}`;
+};
 const q = (legend: string, expr: string): Query => ({ legend, expr });
 
 const stat = (title: string, unit: Panel['unit'], description: string, expr: string, limits?: [number, number]) =>
@@ -63,7 +68,7 @@ export const ROWS: readonly Row[] = [
         'Oldest renewal',
         's',
         'How long ago the replica that is furthest behind renewed its leases.',
-        `max(time() - ${m('loop_last_success_timestamp_seconds', 'loop="renewal"')})`,
+        `max(${age('loop="renewal"')})`,
         [20, 30],
       ),
       stat(
@@ -253,7 +258,7 @@ export const ROWS: readonly Row[] = [
         'Last success',
         's',
         'How long ago the loop that is furthest behind succeeded.',
-        q('{{instance}}', `max by (instance) (time() - ${m('loop_last_success_timestamp_seconds')})`),
+        q('{{instance}}', `max by (instance) (${age()})`),
       ),
       graph(
         'Event-loop delay',

@@ -38,7 +38,9 @@ export function dashboardText(): string {
     time: { from: 'now-1h', to: 'now' },
     timezone: 'browser',
     templating: { list: VARIABLES },
-    annotations: { list: [] },
+    // The chart puts one to the runbook here.
+    links: [],
+    annotations: { list: [FIRING] },
     panels: panels.map((panel, index) => ({ id: index + 1, ...panel })),
   };
   return `${JSON.stringify(dashboard, null, 2)}\n`;
@@ -57,6 +59,18 @@ const VARIABLES = [
     hide: 0,
   },
 ];
+
+/** Alerts, across all panels, for as long as they fire. */
+const FIRING = {
+  name: 'Alerts',
+  datasource: DATASOURCE,
+  enable: true,
+  iconColor: 'red',
+  expr: 'ALERTS{job=~"$job",alertname=~"SandboxBroker.+",alertstate="firing"}',
+  titleFormat: '{{alertname}}',
+  textFormat: '{{instance}}',
+  step: '30s',
+};
 
 function panelOf({ title, kind, unit, description, queries, limits }: Panel, gridPos: object): object {
   const steps = limits === undefined ? [{ color: 'green', value: null }] : stepsOf(limits);

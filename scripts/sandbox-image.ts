@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import Docker from 'dockerode';
+import { finished, removeImage, TaggedImage } from './tagged-image.ts';
 
 /**
  * The engine's side of building the sandbox image, over the engine's API alone. scripts/build-sandbox-image.sh is the
@@ -29,50 +30,17 @@ const CHANGES = [
 const DEBIAN_ARCH: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64: 'arm64', armv7l: 'armhf' };
 
 const docker = new Docker();
+const image = new TaggedImage(docker, `${IMAGE}:${TAG}`);
 
-async function inspect(): Promise<Docker.ImageInspectInfo | null> {
-  try {
-    return await docker.getImage(`${IMAGE}:${TAG}`).inspect();
-  } catch (error) {
-    if ((error as { statusCode?: number }).statusCode === 404) return null;
-    throw error;
-  }
-}
-
-/** Reads an engine's progress stream to its end; an error inside it is an error, though the status was 200. */
-function finished(stream: NodeJS.ReadableStream): Promise<void> {
-  return new Promise((resolve, reject) => {
-    docker.modem.followProgress(
-      stream,
-      (error: Error | null) => (error === null ? resolve() : reject(error)),
-      (event: { stream?: string }) => process.stderr.write(event.stream ?? ''),
-    );
-  });
-}
-
-/** Removes an image by id; one that is in use or gone is left as it is. */
-async function remove(id: string): Promise<void> {
-  try {
-    await docker.getImage(id).remove();
-  } catch (error) {
-    if (![404, 409].includes((error as { statusCode?: number }).statusCode ?? 0)) throw error;
-  }
-}
-
-/** Runs `make`, which gives the tag to a new image, and removes the one that had it. */
 async function replace(make: () => Promise<NodeJS.ReadableStream>): Promise<void> {
-  const before = await inspect();
-  await finished(await make());
-  const after = await inspect();
-  if (after === null) throw new Error(`the engine reported success, but has no ${IMAGE}:${TAG}`);
-  if (before !== null && before.Id !== after.Id) await remove(before.Id);
-  process.stdout.write(`${after.Id}\n`);
+  const { Id: id } = await image.replace(async () => finished(docker, await make()));
+  process.stdout.write(`${id}\n`);
 }
 
 async function main(command: string | undefined, argument = '', tar = ''): Promise<void> {
   switch (command) {
     case 'has':
-      if ((await inspect())?.Config.Labels?.[CONTENT] !== argument) process.exitCode = 1;
+      if ((await image.inspect())?.Config.Labels?.[CONTENT] !== argument) process.exitCode = 1;
       return;
     case 'arch': {
       const { Architecture: name } = (await docker.info()) as { Architecture: string };
@@ -95,7 +63,7 @@ async function main(command: string | undefined, argument = '', tar = ''): Promi
         ),
       );
     case 'remove':
-      return remove(argument);
+      return removeImage(docker, argument);
     default:
       throw new Error('usage: sandbox-image.ts has CONTENT | arch | import CONTENT TAR | build CONTENT | remove ID');
   }

@@ -13,8 +13,9 @@ export const CAPACITY_MUTATIONS: readonly Mutation[] = [
     ['take: nothing new is let in before those who wait', 'behind ?? limitReached', 'limitReached'],
   ]),
   ...rulesOf('src/leases/memory-database.ts', CONTRACT, [
-    ['census: what runs without a record counts', 'if (unrecorded(id) && !this.counts(id)) this.#count(id, userId);', ';'],
-    ['census: what has a record is left alone', 'if (unrecorded(id) && !this.counts(id)) this.#count(id, userId);', 'this.#count(id, userId);'],
+    ['census: what runs without a record counts', 'if (absent(id) && !this.counts(id)) this.#count(id, userId);', ';'],
+    ['census: a tombstone that has not stood for its lease is newer', 'if (absent(id) && !this', 'if (unrecorded(id) && !this'],
+    ['census: what has a record is left alone', 'if (absent(id) && !this.counts(id)) this.#count(id, userId);', 'this.#count(id, userId);'],
     ['census: what runs no more counts no more', 'if (!listed.has(id) && unrecorded(id)) this.#count(id, undefined);', ';'],
     ['census: unless it has a record', 'if (!listed.has(id) && unrecorded(id)) this', 'if (!listed.has(id)) this'],
     ['census: a tombstone is no record', "entry === null || (!('kind' in entry) && entry.state === 'gone')", 'entry === null'],
@@ -56,6 +57,7 @@ export const CAPACITY_MUTATIONS: readonly Mutation[] = [
   ]),
   ...rulesOf('src/leases/lua/census.lua', REDIS, [
     ['redis census: what runs without a record counts', '      count(id, user)\n', ''],
+    ['redis census: a tombstone that has not stood for its lease is newer', '(not r or is_expired(r)) and redis', 'redis'],
     ['redis census: what has a record is left alone', "(not r or r.state == 'gone')", 'true'],
     ['redis census: a tombstone is no record', "(not r or r.state == 'gone')", 'not r'],
     ['redis census: an unreadable record is one', 'if not unreadable and (', 'if ('],

@@ -8,7 +8,8 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   ],
   lifecycle: [
     'test/unit/{acquire*,admission*,background-*,capacity*,destroy,eviction,engine,failed-starts,images,liveness*,reconcile-plan}.test.ts',
-    'test/unit/{reconciler,renewal,shutdown,sightings,starts,teardown,timers,tracked,turns}.test.ts',
+    'test/unit/{abandoned-starts,answers-in-time,handed-over,holds-up-nobody,told}.test.ts',
+    'test/unit/{reconciler*,renewal,shutdown,sightings,starts,teardown,timers,tracked,turns}.test.ts',
   ],
 };
 

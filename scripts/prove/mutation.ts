@@ -25,7 +25,16 @@ export const MEMORY = [...unit('memory-database'), ...CONTRACT];
 export const REDIS = ['test/contract/leases-redis.real.test.ts', 'test/contract/leases-edges.real.test.ts'];
 export const LIFECYCLE = [
   ...unit('reconcile-plan', 'tracked', 'sightings', 'turns', 'engine', 'failed-starts', 'destroy', 'liveness'),
-  ...unit('renewal', 'reconciler', 'shutdown', 'acquire', 'starts', 'teardown', 'timers', 'acquire-moves'),
+  ...unit('renewal', 'reconciler', 'reconciler-parts', 'shutdown', 'acquire', 'starts', 'teardown', 'timers'),
+  ...unit(
+    'acquire-moves',
+    'abandoned-starts',
+    'answers-in-time',
+    'handed-over',
+    'liveness-late',
+    'holds-up-nobody',
+    'told',
+  ),
 ];
-export const CAPACITY = [...unit('capacity', 'eviction', 'admission', 'census', 'headroom')];
+export const CAPACITY = [...unit('capacity', 'eviction', 'admission', 'census', 'headroom', 'holds-up-nobody')];
 export const LOOP = unit('background-loop', 'background-stop');

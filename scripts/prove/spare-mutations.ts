@@ -1,6 +1,8 @@
 import { MEMORY, type Mutation, rulesOf } from './mutation.ts';
 
-const SPARES = ['test/unit/spares.test.ts', 'test/unit/spare-plan.test.ts'];
+const SPARES = ['spares', 'spare-plan', 'abandoned-starts', 'holds-up-nobody'].map(
+  (name) => `test/unit/${name}.test.ts`,
+);
 
 /** How spares are made, taken once, and removed. */
 // biome-ignore format: one row a rule
@@ -30,7 +32,8 @@ export const SPARE_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/lifecycle/spares.ts', SPARES, [
     ['spares: one replica at a time', 'return this.#tending ? plan : null;', 'return plan;'],
     ['spares: a slow start keeps the pool', 'if (this.#tending) await', 'if (false as boolean) await'],
-    ['spares: demand goes first', 'if (starter.idle) await', 'if (true as boolean) await'],
+    ['spares: demand goes first', 'if (starter.idle) {', 'if (true as boolean) {'],
+    ['spares: those that end at once are not made again and again', ' || left === 0', ''],
     ['spares: not again at once after a failure', 'this.#pauses.failed(profile.name, clock.monotonic());', ''],
     ['spares: the pause ends with a success', 'this.#pauses.succeeded(profile.name);', ''],
     ['spares: a start that failed is removed', 'if (made !== null) await teardown.removeSpare(made);', ''],
@@ -43,7 +46,8 @@ export const SPARE_MUTATIONS: readonly Mutation[] = [
     ['spares: one that has another name is not removed', "if (!(await runtime.condemnSpare(spare))) return 'kept';", 'await runtime.condemnSpare(spare);'],
   ]),
   ...rulesOf('src/lifecycle/starts.ts', SPARES, [
-    ['spares: nor is whatever else has the name', ' || seen.container.id !== container', ''],
+    ['spares: nor is whatever else has the name', ' && seen.container.id === container', ''],
+    ['spares: a start that found its spare dead goes on', 'if (!fit) return lookAgain(reply);', "if (!fit) return 'moved';"],
     ['spares: none but those of a profile that wants some', 'if (profile.spares === 0) return null;', ''],
     ['spares: a start that fails names it', '    made(container);\n', ''],
   ]),

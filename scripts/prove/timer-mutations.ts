@@ -10,6 +10,29 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
     ['a lease too old is not acted on', 'return now - lease.confirmedAt < this.#leaseMs;', 'return now - lease.confirmedAt < Number.MAX_VALUE;'],
     ['a lease taken anew survives a lost of before', 'record.fence === fence && this.#', 'record.fence !== undefined && this.#'],
   ]),
+  ...rulesOf('src/lifecycle/failed-starts.ts', LIFECYCLE, [
+    ['a failed start that cannot be read stops no other', "if (hasCode(error, 'record_unreadable')) return 'refused';", ''],
+  ]),
+  ...rulesOf('src/lifecycle/shutdown.ts', LIFECYCLE, [
+    ['what was handed over is not renewed', 'for (const { id, fence } of leases) tracked.forget(id, fence);', ''],
+    ['destroy: what became ready meanwhile goes too', "if (claim === 'refused' && state === 'starting') claim = await store.claim(id, fence, { kind: 'shutdown' });", ''],
+  ]),
+  ...rulesOf('src/lifecycle/starter.ts', LIFECYCLE, [
+    ['a start makes nothing once its lease is gone', "if (!isMine()) return 'moved';", ''],
+  ]),
+  ...rulesOf('src/lifecycle/destroy.ts', LIFECYCLE, [
+    ['a destruction asks the engine nothing while a start lives', "if (record !== null && record.state === 'starting' && !isExpired(record, record.now)) return 'again';", ''],
+  ]),
+  ...rulesOf('src/lifecycle/liveness.ts', LIFECYCLE, [
+    ['a list of a stream that has broken makes nothing known', '      if (stream.signal.aborted) return;\n', ''],
+    ['a list of a broken stream that fails does not break the next', 'stream.abort(error);', 'this.#broken.abort(error);'],
+    ['a look of an earlier stream is not believed', "if (seen.kind === 'running' && !signal.aborted)", "if (seen.kind === 'running')"],
+    ['a look that a removal has overtaken is not believed', 'if (this.#asking === 0) this.#lastEvent.delete(container);', 'this.#lastEvent.delete(container);'],
+    ['ends are looked at a few at a time', 'const PARALLEL_ENDS = 8;', 'const PARALLEL_ENDS = 1_000;'],
+  ]),
+  ...rulesOf('src/lifecycle/reconciler.ts', LIFECYCLE, [
+    ['a name that cannot be given back stops no other step', "      backoff.failed(container, clock.monotonic());\n      const message", '      throw error;\n      const message'],
+  ]),
   ...rulesOf('src/lifecycle/engine.ts', LIFECYCLE, [
     ['leases in memory beside a fleet: nothing is concluded', 'if (note !== null && !store.seesPeers) {', 'if (false as boolean) {'],
     ['leases in memory beside a fleet: what was settled before counts no more', "      this.#settled = null;\n      emit({ type: 'leases", "      emit({ type: 'leases"],

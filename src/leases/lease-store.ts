@@ -79,8 +79,8 @@ export interface LeaseStore {
   keepalive(id: SandboxId, hold: HoldId): Promise<LeaseRecord | 'hold_lost' | 'not_found'>;
 
   /**
-   * Ends exactly that hold; the last one starts the idle clock. Idempotent: an unknown hold changes nothing.
-   * `not_found` where no sandbox is.
+   * Ends exactly that hold; the last one starts the idle clock. Idempotent: an unknown hold changes nothing. The record
+   * that is answered has only holds that count. `not_found` where no sandbox is.
    */
   release(id: SandboxId, hold: HoldId): Promise<LeaseRecord | 'not_found'>;
 
@@ -165,7 +165,8 @@ export interface LeaseStore {
 
   /**
    * What runs counts against the limits, also without a record: a store that lost its keys admits no more than before.
-   * Of what has no record, or a tombstone, every one of these counts, and what is not among them counts no more.
+   * Of what has no record, or a tombstone that has stood for its lease (a younger one is newer than the list), every one
+   * of these counts; of what has no record or any tombstone, what is not among them counts no more.
    * `running`: listed in the life `began`; another one meanwhile → `moved`, and this one is still to be counted.
    */
   census(began: Life, running: readonly RunningContainer[]): Promise<'counted' | 'moved'>;

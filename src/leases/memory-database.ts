@@ -1,6 +1,6 @@
 import { userHash } from '../domain/identity.ts';
 import { asLife, type EngineMark, type Fence, type Life, type OwnerId, type SandboxId } from '../domain/ids.ts';
-import type { LeaseRecord } from '../domain/sandbox.ts';
+import { isAbsent, type LeaseRecord } from '../domain/sandbox.ts';
 import type { Clock, NewId } from '../domain/timing.ts';
 import type { LeasePolicy, News, NewsListener, RunningContainer } from './lease-store.ts';
 import { MemoryHistory } from './memory-history.ts';
@@ -136,14 +136,21 @@ export class MemoryDatabase {
     return this.#countedIn === this.#life;
   }
 
-  /** What has no record, or a tombstone, counts if it runs. False: the census was begun in another life. */
+  /**
+   * What has no record, or a tombstone, counts if it runs. A tombstone that has not stood for its lease is newer than the
+   * list: what that shows has been removed since. False: the census was begun in another life.
+   */
   census(began: Life, running: readonly RunningContainer[]): boolean {
     const listed = new Set(running.map(({ id }) => id));
     const unrecorded = (id: SandboxId): boolean => {
       const entry = this.entry(id);
       return entry === null || (!('kind' in entry) && entry.state === 'gone');
     };
-    for (const { id, userId } of running) if (unrecorded(id) && !this.counts(id)) this.#count(id, userId);
+    const absent = (id: SandboxId): boolean => {
+      const entry = this.entry(id);
+      return entry === null || (!('kind' in entry) && isAbsent(entry, this.now()));
+    };
+    for (const { id, userId } of running) if (absent(id) && !this.counts(id)) this.#count(id, userId);
     for (const id of this.#counted.keys()) if (!listed.has(id) && unrecorded(id)) this.#count(id, undefined);
     if (this.life() !== began) return false;
     this.#countedIn = began;

@@ -18,7 +18,7 @@ export const release: Transition<OfHold, LeaseRecord | 'not_found'> = (stored, a
   const known = present(stored, at);
   if (known === null || known.state === 'gone') return { reply: 'not_found' };
   const current = withoutExpiredHolds(known, at.now);
-  if (known.state !== 'ready' || hold === UNKNOWN_HOLD || !current.holds.has(hold)) return { reply: known };
+  if (known.state !== 'ready' || hold === UNKNOWN_HOLD || !current.holds.has(hold)) return { reply: current };
   const holds = new Map(current.holds);
   holds.delete(hold);
   const idleSince = holds.size === 0 ? at.now : current.idleSince;

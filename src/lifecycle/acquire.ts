@@ -23,7 +23,7 @@ export interface AcquireOptions {
   readonly tracked: TrackedLeases;
   readonly clock: Clock;
   readonly emit: Emit;
-  /** Wall clock at this replica's start. */
+  /** Monotonic clock at this replica's start. */
   readonly startedAt: number;
 }
 
@@ -70,7 +70,9 @@ export class Acquire {
         return 'moved';
       case 'ready': {
         tracked.remember(taken.record, sentAt, true);
-        if (!taken.heldBefore && (await this.#isReplaced(taken.record, wanted))) return 'moved';
+        // Its removal is claimed: the next take is this caller's start, whether or not it still waits.
+        if (!taken.heldBefore && (await this.#isReplaced(taken.record, wanted)))
+          return this.#takeAndUse(wanted, caller);
         const origin = taken.heldBefore ? 'reused' : 'reclaimed';
         const ready = { record: taken.record, hold: taken.hold, origin, brief: false } as const;
         return this.#untilHandedOut(ready, wanted, caller);
@@ -86,10 +88,18 @@ export class Acquire {
    * the next take starts anew with it as residue. One that was made since this replica started is of a peer whose
    * profile may be newer than this one's, and is kept: two replicas never replace each other's in turn.
    */
-  async #isReplaced({ id, fence, spec, createdAt }: LeaseRecord, { profile, spec: wanted }: Wanted): Promise<boolean> {
-    const { store, startedAt } = this.#options;
-    if (profile.onSpecChange !== 'replace' || spec === wanted || createdAt >= startedAt) return false;
-    return (await store.claim(id, fence, { kind: 'replace' })) !== 'refused';
+  async #isReplaced(record: LeaseRecord, { profile, spec: wanted }: Wanted): Promise<boolean> {
+    const { store, clock, startedAt } = this.#options;
+    const { id, fence, spec, createdAt, lastActiveAt } = record;
+    if (profile.onSpecChange !== 'replace' || spec === wanted) return false;
+    // Its age by the store's clock, which was `lastActiveAt` when it was taken; no two clocks are compared.
+    if (lastActiveAt - createdAt <= clock.monotonic() - startedAt) return false;
+    try {
+      return (await store.claim(id, fence, { kind: 'replace' })) !== 'refused';
+    } catch (error) {
+      await store.release(id, fence).catch(() => undefined);
+      throw error;
+    }
   }
 
   async #untilHandedOut(first: Step, wanted: Wanted, caller: Waiting): Promise<Handout | 'moved'> {
@@ -114,7 +124,7 @@ export class Acquire {
       );
     const known = liveness.urlOf(container);
     if (ready.verified && known !== null && known === ready.url) return { record: ready, url: known, ...handout };
-    for (;;) {
+    for (let looks = 1; ; looks += 1) {
       const seen = await this.#look(ready, container);
       if (seen.kind === 'running' && seen.container.role.kind === 'sandbox' && seen.container.url !== null) {
         const { url } = seen.container;
@@ -122,7 +132,11 @@ export class Acquire {
         const record = await store.verify(id, container, url);
         return record === 'moved' ? 'moved' : { record, url, ...handout };
       }
-      if (seen.kind === 'gone' || seen.kind === 'stopped') return this.#restart(id, container);
+      if (seen.kind === 'gone' || seen.kind === 'stopped') {
+        // Whoever was told that it is unsettled and waits for nothing more is to hear of an end, not to wait for a start.
+        if (looks > 1 && caller.gaveUp.aborted) throw unsettled(id, 'its container has just ended');
+        return this.#restart(id, container);
+      }
       const silent = seen.kind === 'unknown' && !hasCode(seen.cause, 'sandbox_unsettled', 'foreign_container');
       if (silent && ready.verified && ready.url !== null) {
         return { record: ready, url: ready.url, ...handout };

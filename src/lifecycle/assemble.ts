@@ -87,7 +87,7 @@ export function assembleLifecycle({ store, runtime, settings, clock, random, emi
     liveness,
     turns: new Turns(),
     images: new Images({ runtime, profiles: new Map([...profiles].map(([name, { profile }]) => [name, profile])) }),
-    acquire: new Acquire({ ...common, admission, liveness, starts, startedAt: clock.wall() }),
+    acquire: new Acquire({ ...common, admission, liveness, starts, startedAt: clock.monotonic() }),
     destroy: new Destroy({ ...common, patienceMs: startTimeoutMs + leaseMs }),
     renewal: new Renewal({ store, tracked, failedStarts, clock, emit }),
     headroom: new Headroom({

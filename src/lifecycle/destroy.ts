@@ -60,6 +60,7 @@ export class Destroy {
       const claim = await store.claim(id, record.fence, { kind: 'expired', container: null });
       return claim === 'refused' ? 'again' : finished(await teardown.run(claim, 'explicit'));
     }
+    if (record !== null && record.state === 'starting' && !isExpired(record, record.now)) return 'again';
     const ready = record !== null && record.state === 'ready';
     const container = ready ? record.container : await this.#underTheName(id);
     const claim = await store.condemnByIntent(id, container);

@@ -1,6 +1,7 @@
+import { hasCode } from '../domain/errors.ts';
 import type { ContainerId, Fence, SandboxId } from '../domain/ids.ts';
 import type { Clock } from '../domain/timing.ts';
-import type { LeaseStore } from '../leases/lease-store.ts';
+import type { Claim, LeaseStore } from '../leases/lease-store.ts';
 import type { Teardown } from './teardown.ts';
 
 export interface FailedStartsOptions {
@@ -42,15 +43,23 @@ export class FailedStarts {
 
   /** A pass in which it did. Rejects with `store_unavailable`. */
   async pass(): Promise<void> {
-    const { store, teardown, clock, leaseMs } = this.#options;
+    const { teardown, clock, leaseMs } = this.#options;
     const now = clock.monotonic();
     for (const [id, start] of this.#starts) {
       start.since ??= now;
       if (now - start.since < leaseMs / 2) continue;
-      const { fence, container } = start;
-      const claim = await store.claim(id, fence, { kind: 'failed-start', container });
+      const claim = await this.#claim(id, start);
       this.#starts.delete(id);
       if (claim !== 'refused') teardown.begin(claim, 'failed-start', 'kill');
+    }
+  }
+  /** A record that cannot be read by now is cleared by a DELETE, together with what has the name. */
+  async #claim(id: SandboxId, { fence, container }: FailedStart): Promise<Claim | 'refused'> {
+    try {
+      return await this.#options.store.claim(id, fence, { kind: 'failed-start', container });
+    } catch (error) {
+      if (hasCode(error, 'record_unreadable')) return 'refused';
+      throw error;
     }
   }
 }

@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import type { Container } from '../domain/container.ts';
 import { BrokerError, codeOf, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
@@ -17,6 +18,8 @@ export interface LivenessOptions {
   readonly emit: Emit;
 }
 
+/** How many ends are looked at at a time: all containers of an engine may have ended at once. */
+const PARALLEL_ENDS = 8;
 const END_LOOKS = 10;
 const END_LOOK_MS = 50;
 
@@ -32,7 +35,10 @@ export class Liveness {
   /** The number of each container's last event. */
   readonly #lastEvent = new Map<ContainerId, number>();
   readonly #exitCodes = new Map<ContainerId, number>();
+  readonly #ends = pLimit(PARALLEL_ENDS);
   #events = 0;
+  /** How many lists and looks are under way: while there are any, no container's last event is forgotten. */
+  #asking = 0;
   #current = false;
   #broken = new AbortController();
 
@@ -56,16 +62,18 @@ export class Liveness {
    */
   async follow(stopping: AbortSignal): Promise<void> {
     this.#forgetAll();
-    this.#broken = new AbortController();
-    const signal = AbortSignal.any([stopping, this.#broken.signal]);
+    const broken = new AbortController();
+    this.#broken = broken;
+    const signal = AbortSignal.any([stopping, broken.signal]);
     const watcher = {
-      opened: () => void this.#catchUp(),
+      opened: () => void this.#catchUp(broken),
       changed: (change: ContainerChange) => this.#changed(change),
     };
     try {
       await this.#options.runtime.watch(watcher, signal);
-      if (!stopping.aborted) throw this.#broken.signal.reason;
+      if (!stopping.aborted) throw broken.signal.reason;
     } finally {
+      broken.abort(); // whatever is still being asked for this stream is of no use to the next one
       this.#forgetAll();
     }
   }
@@ -76,13 +84,17 @@ export class Liveness {
     const seen = new Map(containers.map((container) => [container.id, urlOf(container)]));
     for (const [container, url] of this.#running) {
       if ((this.#lastEvent.get(container) ?? 0) > asOf || seen.get(container) === url) continue;
-      this.#break(
+      this.#broken.abort(
         new BrokerError(
           'runtime_unavailable',
           "the container engine's events are missing something; following them anew",
         ),
       );
       return;
+    }
+    if (this.#asking > 0) return;
+    for (const [container, event] of this.#lastEvent) {
+      if (event <= asOf && !seen.has(container)) this.#lastEvent.delete(container);
     }
   }
 
@@ -91,18 +103,29 @@ export class Liveness {
     return this.#events;
   }
 
-  async #catchUp(): Promise<void> {
+  async #catchUp(stream: AbortController): Promise<void> {
     const { runtime, tracked, clock } = this.#options;
     try {
       const asOf = this.#events;
-      for (const container of await runtime.list()) this.#note(container, asOf);
+      const containers = await this.#ask(runtime.list());
+      if (stream.signal.aborted) return;
+      for (const container of containers) this.#note(container, asOf);
       this.#current = true;
       for (const { record } of tracked.all(clock.monotonic())) {
         const { container, state } = record;
         if (state === 'ready' && container !== null && !this.#running.has(container)) this.#ended(container, null);
       }
     } catch (error) {
-      this.#break(error);
+      stream.abort(error);
+    }
+  }
+
+  async #ask<T>(question: Promise<T>): Promise<T> {
+    this.#asking += 1;
+    try {
+      return await question;
+    } finally {
+      this.#asking -= 1;
     }
   }
 
@@ -113,7 +136,7 @@ export class Liveness {
     if (kind === 'started' || kind === 'renamed') this.#options.tasks.add(this.#look(container));
     if (kind === 'ended' || kind === 'removed') this.#ended(container, exitCode);
     if (kind === 'removed') {
-      this.#lastEvent.delete(container);
+      if (this.#asking === 0) this.#lastEvent.delete(container);
       this.#exitCodes.delete(container);
     }
   }
@@ -121,8 +144,9 @@ export class Liveness {
   /** An event says neither the port nor, after a rename, whether it runs. */
   async #look(container: ContainerId): Promise<void> {
     const asOf = this.#events;
-    const seen = await this.#options.runtime.look({ container });
-    if (seen.kind === 'running') this.#note(seen.container, asOf);
+    const { signal } = this.#broken;
+    const seen = await this.#ask(this.#options.runtime.look({ container }));
+    if (seen.kind === 'running' && !signal.aborted) this.#note(seen.container, asOf);
   }
 
   /** Holds only if nothing happened to the container since `asOf`. */
@@ -138,7 +162,7 @@ export class Liveness {
     const id = tracked.sandboxOf(container);
     if (id === null) return;
     tasks.add(
-      this.#noteEnd(id, container, exitCode).catch((error: unknown) => {
+      this.#ends(() => this.#noteEnd(id, container, exitCode)).catch((error: unknown) => {
         const code = codeOf(error);
         emit({ type: 'loop-failed', loop: 'liveness', code, message: messageOf(error), again: false });
       }),
@@ -154,16 +178,11 @@ export class Liveness {
     }
   }
 
-  #break(reason: unknown): void {
-    this.#broken.abort(reason);
-  }
-
   #forgetAll(): void {
     this.#current = false;
     this.#running.clear();
     this.#lastEvent.clear();
     this.#exitCodes.clear();
-    this.#events = 0;
   }
 }
 

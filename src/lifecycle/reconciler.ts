@@ -120,7 +120,7 @@ export class Reconciler {
   }
 
   async #carryOut(step: ReconcileStep, engine: EngineMark): Promise<void> {
-    const { store, runtime, endings, teardown, backoff, clock, emit } = this.#options;
+    const { store, endings, teardown, backoff, clock, emit } = this.#options;
     try {
       switch (step.kind) {
         case 'adopt':
@@ -140,7 +140,8 @@ export class Reconciler {
           return;
         }
         case 'heal':
-          return await runtime.giveBack(step.id, step.container);
+          if (backoff.mayTry(step.container, clock.monotonic())) await this.#heal(step.id, step.container);
+          return;
         case 'stray':
           if (backoff.mayTry(step.container, clock.monotonic())) teardown.beginStray(step.id, step.container);
           return;
@@ -163,6 +164,19 @@ export class Reconciler {
     if (record === 'refused') return;
     tracked.remember(record, sentAt, false);
     emit({ type: 'adopted', sandbox: id, fence: record.fence, container: record.container });
+  }
+
+  /** An engine that cannot rename this one holds up no other. */
+  async #heal(id: SandboxId, container: ContainerId): Promise<void> {
+    const { runtime, backoff, clock, emit } = this.#options;
+    try {
+      await runtime.giveBack(id, container);
+      backoff.succeeded(container);
+    } catch (error) {
+      backoff.failed(container, clock.monotonic());
+      const message = `its name could not be given back: ${messageOf(error)}`;
+      emit({ type: 'removal-failed', reason: 'stray', message, sandbox: id, container });
+    }
   }
 
   #reportForeign({ id, name }: Container): void {

@@ -28,7 +28,10 @@ export class Shutdown {
   /** Every sandbox goes on running; a peer may adopt it at once. Rejects with `store_unavailable`. */
   async keep(): Promise<void> {
     const { store, tracked, spares, clock } = this.#options;
-    await store.handover(tracked.all(clock.monotonic()).map(({ record }) => record.id));
+    const leases = tracked.all(clock.monotonic()).map(({ record }) => record);
+    // Renewal goes on until the store is closed: what it no longer remembers it does not take back.
+    for (const { id, fence } of leases) tracked.forget(id, fence);
+    await store.handover(leases.map(({ id }) => id));
     await spares.leave();
   }
 
@@ -55,7 +58,9 @@ export class Shutdown {
         const container = seen.kind === 'running' || seen.kind === 'stopped' ? seen.container.id : null;
         condition = { kind: 'failed-start', container };
       }
-      const claim = await store.claim(id, fence, condition);
+      let claim = await store.claim(id, fence, condition);
+      // It became ready meanwhile.
+      if (claim === 'refused' && state === 'starting') claim = await store.claim(id, fence, { kind: 'shutdown' });
       if (claim !== 'refused') await teardown.run(claim, 'shutdown');
     } catch (error) {
       emit({ type: 'removal-failed', reason: 'shutdown', message: messageOf(error), sandbox: id, fence });

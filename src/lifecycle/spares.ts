@@ -74,16 +74,21 @@ export class Spares {
    */
   async pass(stopping: AbortSignal): Promise<void> {
     const { starter, clock } = this.#options;
+    /** How many are still made in this pass: those that end as soon as they answered are made again by a later one. */
+    let left: number | null = null;
     try {
       for (;;) {
         const plan = await this.#plan();
         if (plan === null) return;
+        left ??= plan.make.length;
         for (const spare of plan.retire) this.#remove(spare, false);
         for (const spare of plan.forgotten) this.#remove(spare, true);
         const next = plan.make.find(({ profile }) => this.#pauses.mayTry(profile.name, clock.monotonic()));
-        if (next === undefined || stopping.aborted) return;
-        if (starter.idle) await this.#make(next);
-        else await clock.pause(GIVE_WAY_MS, stopping);
+        if (next === undefined || left === 0 || stopping.aborted) return;
+        if (starter.idle) {
+          left -= 1;
+          await this.#make(next);
+        } else await clock.pause(GIVE_WAY_MS, stopping);
       }
     } finally {
       this.#tending = false;

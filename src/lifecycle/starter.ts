@@ -26,6 +26,9 @@ export interface StartRequest {
   readonly threadId: string;
 }
 
+/** Whether the start's lease may still be acted on. */
+export type IsMine = () => boolean;
+
 export interface Started {
   readonly container: ContainerId;
   readonly url: string;
@@ -44,20 +47,28 @@ export class Starter {
     this.#slots = pLimit(options.parallelStarts);
   }
 
-  /** A new, ready container; `name_taken` when one of this deployment has the name. Rejects as the runtime does. */
-  async start(request: StartRequest, made: (container: ContainerId) => void): Promise<Started | 'name_taken'> {
+  /**
+   * A new, ready container; `name_taken` when one of this deployment has the name; `moved` when the lease went while an
+   * image or a slot was waited for: nothing was made. Rejects as the runtime does.
+   */
+  async start(
+    request: StartRequest,
+    made: (container: ContainerId) => void,
+    isMine: IsMine,
+  ): Promise<Started | 'name_taken' | 'moved'> {
     const { runtime, clock, emit, startTimeoutMs } = this.#options;
     await runtime.ensureImage(request.profile);
     const began = await this.#slots(async () => {
+      if (!isMine()) return 'moved';
       const before = clock.monotonic();
       const container = await this.#create(request);
-      if (container === null) return null;
+      if (container === null) return 'name_taken';
       made(container);
       const created = clock.monotonic();
       await runtime.start(container);
       return { container, before, created, started: clock.monotonic() };
     });
-    if (began === null) return 'name_taken';
+    if (typeof began === 'string') return began;
     const { container, before, created, started } = began;
     const { url } = await runtime.waitReady(container, request.profile, startTimeoutMs - (started - before));
     emit({

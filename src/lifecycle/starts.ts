@@ -1,5 +1,5 @@
 import type { Container } from '../domain/container.ts';
-import { BrokerError, hasCode, messageOf } from '../domain/errors.ts';
+import { BrokerError, codeOf, hasCode, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import { type ContainerId, NO_FENCE } from '../domain/ids.ts';
 import type { Clock } from '../domain/timing.ts';
@@ -89,7 +89,8 @@ export class Starts {
     await runtime.dedicate(id, spare);
     const seen = await runtime.look({ sandbox: id });
     if (seen.kind === 'unknown') throw cannotTell(id, seen.cause);
-    if (seen.kind !== 'running' || seen.container.id !== container || seen.container.url === null) return 'moved';
+    const fit = seen.kind === 'running' && seen.container.id === container && seen.container.url !== null;
+    if (!fit) return lookAgain(reply); // the start is still this replica's: it goes on, whether or not anybody waits
     return this.#activateMade(reply, wanted, caller, { container, url: seen.container.url }, 'spare');
   }
 
@@ -99,13 +100,14 @@ export class Starts {
     caller: Waiting,
     made: (container: ContainerId) => void,
   ): Promise<Step> {
+    const { engine, starter, tracked, clock } = this.#options;
     const { id, profile, spec, identity } = wanted;
-    await this.#options.engine.mark();
+    await engine.mark();
     const { userId, threadId } = identity;
-    const started = await this.#options.starter.start(
-      { id, fence: reply.fence, profile, spec, userId, threadId },
-      made,
-    );
+    const { fence } = reply;
+    const isMine = (): boolean => tracked.current(id, clock.monotonic())?.record.fence === fence;
+    const started = await starter.start({ id, fence, profile, spec, userId, threadId }, made, isMine);
+    if (started === 'moved') return 'moved';
     if (started === 'name_taken') return lookAgain(reply);
     return this.#activateMade(reply, wanted, caller, started, 'created');
   }
@@ -179,7 +181,7 @@ export class Starts {
   async #abandon(reply: StartReply, made: ContainerId | null, error: unknown): Promise<void> {
     const { store, teardown, failedStarts, tracked, emit } = this.#options;
     const { id } = reply.record;
-    const code = error instanceof BrokerError ? error.code : 'internal_error';
+    const code = codeOf(error) ?? 'internal_error';
     emit({ type: 'start-failed', sandbox: id, fence: reply.fence, container: made, code, message: messageOf(error) });
     const container = made ?? reply.residue;
     const claim = await store.claim(id, reply.fence, { kind: 'failed-start', container }).catch(() => null);
@@ -187,7 +189,11 @@ export class Starts {
       tracked.forget(id, reply.fence);
       failedStarts.note(id, reply.fence, container);
     } else if (claim !== 'refused') await teardown.run(claim, 'failed-start', made === null ? 'stop' : 'kill');
-    else await store.release(id, reply.fence).catch(() => undefined);
+    else {
+      // Activated without a reply, or a peer's: what is remembered is a start that nobody carries on.
+      tracked.forget(id, reply.fence);
+      await store.release(id, reply.fence).catch(() => undefined);
+    }
   }
 }
 

@@ -71,7 +71,9 @@ export class Teardown {
         if (!ours) return 'kept';
         await this.#remove(id, container, reason, how);
       }
-      await store.drop(id, fence, claim.previous);
+      // Of a sandbox that had become ready, `previous` is of an earlier container: it is not why this one ended.
+      const stillTold = reason === 'failed-start' || reason === 'expired';
+      await store.drop(id, fence, stillTold ? claim.previous : null);
       return 'removed';
     });
   }

@@ -7,6 +7,8 @@ export interface Turn {
   readonly result: Promise<Handout | null>;
   /** What keeps it waiting, as soon as something slow does, in this acquire or in one before it. */
   readonly slow: Promise<Slow>;
+  /** What was told of that last; null: nothing yet. */
+  readonly latest: Slow | null;
   /** False while acquires before it are under way. */
   readonly begun: boolean;
 }
@@ -14,7 +16,6 @@ export interface Turn {
 interface Place extends Turn {
   begun: boolean;
   readonly report: (why: Slow) => void;
-  /** The latest report. */
   latest: Slow | null;
 }
 
@@ -36,7 +37,7 @@ export class Turns {
     const { promise: slow, resolve: report } = Promise.withResolvers<Slow>();
     const run = async (): Promise<Handout | null> => {
       await ahead?.result.catch(() => undefined);
-      if (ahead !== undefined && gaveUp.aborted) return null;
+      if (ahead !== undefined && gaveUp.aborted && place.latest !== null) return null;
       place.begun = true;
       return work({ gaveUp, slow: (why) => place.report(why) });
     };

@@ -1,4 +1,4 @@
-import { BrokerError } from '../domain/errors.ts';
+import { codeOf } from '../domain/errors.ts';
 
 /** How one call of a port went: `ok`, or the problem's code. */
 export type ObserveCall = (call: string, outcome: string, durationMs: number) => void;
@@ -14,7 +14,7 @@ export function instrument<T extends object>(port: T, now: () => number, observe
       if (!(result instanceof Promise)) return result;
       result.then(
         () => observe(name, 'ok', now() - began),
-        (error: unknown) => observe(name, error instanceof BrokerError ? error.code : 'internal_error', now() - began),
+        (error: unknown) => observe(name, codeOf(error) ?? 'internal_error', now() - began),
       );
       return result;
     };

@@ -1,4 +1,4 @@
-import { BrokerError } from '../domain/errors.ts';
+import { BrokerError, codeOf, hasCode, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import { sandboxId } from '../domain/identity.ts';
 import type { SandboxId } from '../domain/ids.ts';
@@ -53,7 +53,11 @@ export class Handouts {
     const turn = turns.enter(id, patience.over, (waiting) => acquire.run({ id, identity, profile, spec }, waiting));
     tasks.add(turn.result);
     try {
-      const outcome = await this.#outcome(id, turn, patience, caller);
+      const outcome = await this.#outcome(id, turn, patience, caller).catch((error: unknown) => {
+        // Whoever left a line because of the shutdown finds a place in another replica's.
+        const leftLine = drained.aborted && hasCode(error, 'capacity_exhausted', 'user_capacity_exhausted');
+        throw leftLine ? shuttingDown() : error;
+      });
       if (outcome.kind === 'ready') {
         emit({
           type: 'acquired',
@@ -65,9 +69,9 @@ export class Handouts {
       }
       return outcome;
     } catch (error) {
-      const code = error instanceof BrokerError ? error.code : 'internal_error';
-      const message = error instanceof Error ? error.message : String(error);
-      emit({ type: 'acquire-failed', sandbox: id, code, message, durationMs: clock.monotonic() - began });
+      const code = codeOf(error) ?? 'internal_error';
+      const durationMs = clock.monotonic() - began;
+      emit({ type: 'acquire-failed', sandbox: id, code, message: messageOf(error), durationMs });
       throw error;
     } finally {
       patience.end();
@@ -82,7 +86,8 @@ export class Handouts {
   }
 
   async #outcome(id: SandboxId, turn: Turn, patience: Patience, caller: Caller): Promise<AcquireOutcome> {
-    let first = await Promise.race([turn.result, patience.ended.then(() => turn.slow)]);
+    const slow = patience.ended.then(() => turn.slow).then((first) => turn.latest ?? first);
+    let first = await Promise.race([turn.result, slow]);
     // An acquire that is not settled ends by itself when nobody waits any more, and says why.
     if (first !== null && 'kind' in first && first.kind === 'unsettled' && turn.begun) first = await turn.result;
     if (first === null) return this.#askAgain(id);
@@ -99,7 +104,7 @@ export class Handouts {
   #ready({ record, url, hold, origin }: Handout): AcquireOutcome {
     const view = sandboxView(record, record.lastActiveAt, this.#options.idleMs);
     if (view === null) throw new BrokerError('internal_error', `Sandbox ${record.id} was handed out as a tombstone.`);
-    const previous = origin === 'created' ? record.previous : null;
+    const previous = origin === 'created' || origin === 'spare' ? record.previous : null;
     return { kind: 'ready', sandbox: { ...view, url }, hold, origin, previous };
   }
 

@@ -1,4 +1,4 @@
-import { BrokerError, type Previous } from '../domain/errors.ts';
+import { BrokerError, messageOf, type Previous } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import type { HistoryEntry } from '../domain/history.ts';
 import type { HoldId, OwnerId, SandboxId } from '../domain/ids.ts';
@@ -79,15 +79,24 @@ export class Sandboxes implements SandboxService {
   }
 
   async destroy(id: SandboxId): Promise<'gone' | 'removing'> {
-    const { destroy, tasks, clock, destroyWaitMs } = this.#options;
+    const { destroy, tasks, clock, emit, destroyWaitMs } = this.#options;
     const patience = new AbortController();
     const work = tasks.add(destroy.run(id));
+    let answered = false;
+    // The caller has been told that it goes on: that it does not is told in the log.
+    const given = (message: string): void => {
+      if (answered) emit({ type: 'removal-failed', reason: 'explicit', message, sandbox: id });
+    };
+    work.then(
+      (outcome) => outcome === 'unfinished' && given('it is not finished; if the sandbox stays, destroy it again'),
+      (error: unknown) => given(`${messageOf(error)}; destroy it again`),
+    );
     const late = clock.pause(destroyWaitMs, patience.signal).then(() => 'unfinished' as const);
     try {
       return (await Promise.race([work, late])) === 'gone' ? 'gone' : 'removing';
     } finally {
+      answered = true;
       patience.abort();
-      work.catch(() => undefined); // told in the log; the caller has its answer
     }
   }
 
@@ -138,10 +147,13 @@ export class Sandboxes implements SandboxService {
     return this.#options.readiness.view();
   }
 
-  /** `not_found` tells how the sandbox ended, for as long as that is known. */
+  /**
+   * What the store has just answered, in which only holds that count are left: no clock of this replica's judges them.
+   * `not_found` tells how the sandbox ended, for as long as that is known.
+   */
   async #view(id: SandboxId, record: LeaseRecord | 'not_found'): Promise<SandboxView> {
-    const { store, clock, idleMs } = this.#options;
-    const view = record === 'not_found' ? null : sandboxView(record, clock.wall(), idleMs);
+    const { store, idleMs } = this.#options;
+    const view = record === 'not_found' ? null : sandboxView(record, record.lastActiveAt, idleMs);
     if (view !== null) return view;
     const seen = await store.read(id);
     throw notFound(id, seen.kind === 'record' && seen.record.state === 'gone' ? seen.record.previous : null);

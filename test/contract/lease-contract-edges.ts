@@ -1,33 +1,14 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import { type Fence, UNKNOWN_HOLD } from '../../src/domain/ids.ts';
-import type { LeasePolicy } from '../../src/leases/lease-store.ts';
-import {
-  C1,
-  C2,
-  expectAbout,
-  HOUR,
-  ID,
-  type MakeHarness,
-  otherIdentity,
-  POLICY,
-  Scene,
-} from '../support/lease-harness.ts';
+import { C1, C2, expectAbout, HOUR, ID, type MakeHarness, otherIdentity, POLICY } from '../support/lease-harness.ts';
+import { rulesOn } from './lease-contract.ts';
 
 const idleNow = { kind: 'idle', unheldMs: 0 } as const;
 const MINUTE = 60_000;
 
 /** The edges of the store's rules: what tells each of them from a rule that is almost the same. */
 export function leaseEdges(name: string, makeHarness: MakeHarness): void {
-  const rule = (title: string, body: (scene: Scene) => Promise<void>, policy: Partial<LeasePolicy> = {}): void => {
-    test(title, async () => {
-      const harness = await makeHarness({ ...POLICY, ...policy });
-      try {
-        await body(new Scene(harness));
-      } finally {
-        await harness.close();
-      }
-    });
-  };
+  const rule = rulesOn(makeHarness);
   describe(`edges of the lease store: ${name}`, () => {
     rule('[L-05] an identity whose id is another one is refused where nothing is known, too', async (s) => {
       const { identity } = otherIdentity('t2');

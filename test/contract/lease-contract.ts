@@ -22,9 +22,9 @@ import { writesContract } from './lease-contract-writes.ts';
 /** A test in a deployment of its own. */
 export type Rule = (title: string, body: (scene: Scene) => Promise<void>, policy?: Partial<LeasePolicy>) => void;
 
-/** What every lease store promises, whatever keeps its records. */
-export function leaseContract(name: string, makeHarness: MakeHarness): void {
-  const rule: Rule = (title, body, policy = {}) => {
+export const rulesOn =
+  (makeHarness: MakeHarness): Rule =>
+  (title, body, policy = {}) => {
     test(title, async () => {
       const harness = await makeHarness({ ...POLICY, ...policy });
       try {
@@ -34,6 +34,10 @@ export function leaseContract(name: string, makeHarness: MakeHarness): void {
       }
     });
   };
+
+/** What every lease store promises, whatever keeps its records. */
+export function leaseContract(name: string, makeHarness: MakeHarness): void {
+  const rule = rulesOn(makeHarness);
   describe(`lease store contract: ${name}`, () => {
     describe('acquire', () => acquireContract(rule));
     describe('restart and residue', () => restartContract(rule));

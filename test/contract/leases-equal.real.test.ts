@@ -1,23 +1,12 @@
 import * as fc from 'fast-check';
-import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { hasCode } from '../../src/domain/errors.ts';
 import { type LeaseHarness, memoryHarness, POLICY } from '../support/lease-harness.ts';
-import { RedisServer } from '../support/redis.ts';
+import { useRedis } from '../support/redis-stores.ts';
 import { type Command, commands, Player } from './lease-contract-commands.ts';
 import { redisHarness } from './lease-contract-redis.ts';
 
-let server: RedisServer;
-let client: Redis;
-
-beforeAll(async () => {
-  server = await RedisServer.start();
-  client = server.client();
-});
-afterAll(async () => {
-  client.disconnect();
-  await server[Symbol.asyncDispose]();
-});
+const redis = useRedis('the file');
 
 const policy = { ...POLICY, maxSandboxes: 2, maxPerUser: 1 };
 
@@ -43,7 +32,7 @@ async function answers(sequence: readonly Command[], harness: LeaseHarness): Pro
 
 test('[L-20] any sequence of operations gives the same answers on memory and on Redis', async () => {
   const same = fc.asyncProperty(fc.array(commands, { maxLength: 40, size: 'max' }), async (sequence) => {
-    const onRedis = await answers(sequence, redisHarness(server, client, policy));
+    const onRedis = await answers(sequence, redisHarness(redis.server, redis.client, policy));
     expect(onRedis).toEqual(await answers(sequence, await memoryHarness(policy)));
   });
   await fc.assert(same, { numRuns: 300 });

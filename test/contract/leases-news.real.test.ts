@@ -1,35 +1,17 @@
-import type { Redis } from 'ioredis';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { asOwnerId } from '../../src/domain/ids.ts';
-import { RedisLeaseStore } from '../../src/leases/redis-store.ts';
+import { expect, test } from 'vitest';
+import type { RedisLeaseStore } from '../../src/leases/redis-store.ts';
 import { Admission } from '../../src/lifecycle/admission.ts';
 import { realClock } from '../support/docker.ts';
-import { C1, ID, IDENTITY, otherIdentity, POLICY } from '../support/lease-harness.ts';
-import { RedisServer, until } from '../support/redis.ts';
+import { C1, ID, IDENTITY, otherIdentity } from '../support/lease-harness.ts';
+import { until } from '../support/redis.ts';
+import { useRedis } from '../support/redis-stores.ts';
 
-let server: RedisServer;
-let client: Redis;
-let resources: AsyncDisposableStack;
-
-beforeEach(async () => {
-  resources = new AsyncDisposableStack();
-  server = resources.use(await RedisServer.start());
-  client = server.client();
-  resources.defer(() => client.disconnect());
-});
-afterEach(() => resources.disposeAsync());
-
-function open(name: string, url = server.url): RedisLeaseStore {
-  const address = { url, sentinels: [], sentinelName: null, commandTimeoutMs: 2_000 };
-  const policy = { ...POLICY, maxSandboxes: 1 };
-  const about = { keyPrefix: 'news', deployment: 'd', owner: asOwnerId(`host:${name}`), policy };
-  const store = new RedisLeaseStore({ address, ...about });
-  resources.defer(() => store.close());
-  return store;
-}
+const redis = useRedis('each test');
+const open = (name: string, url?: string): RedisLeaseStore =>
+  redis.open({ owner: `host:${name}`, policy: { maxSandboxes: 1 }, ...(url === undefined ? {} : { url }) });
 
 const listening = async (kind: string): Promise<number> =>
-  String(await client.client('LIST'))
+  String(await redis.client.client('LIST'))
     .split('\n')
     .filter((line) => line.includes(`flags=${kind}`)).length;
 const subscribed = (count: number): Promise<void> =>
@@ -84,10 +66,12 @@ test('[C-03] a slot that another replica frees wakes who waits within millisecon
   await until(() => admission.waiting === 1, 'the caller to wait');
   await realClock.pause(2_500);
   expect(count.asked).toBeLessThanOrEqual(8);
+  const asked = count.asked;
+  await until(() => count.asked > asked, 'the caller to ask unasked'); // and not again for more than a second
   await free();
   const freed = performance.now();
   expect((await waiting).reply.kind).toBe('starting');
-  expect(performance.now() - freed).toBeLessThan(300);
+  expect(performance.now() - freed).toBeLessThan(1_000);
 });
 
 test('[C-03] a listener whose connection is cut listens again (real)', async () => {
@@ -95,7 +79,7 @@ test('[C-03] a listener whose connection is cut listens again (real)', async () 
   const heard: string[] = [];
   a.listen((news) => heard.push(news));
   await subscribed(1);
-  await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+  await redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
   const free = await occupied(b);
   await subscribed(1);
   await free();
@@ -104,8 +88,8 @@ test('[C-03] a listener whose connection is cut listens again (real)', async () 
 });
 
 test('[C-03] where nobody may publish or subscribe everything else works (real)', async () => {
-  await client.acl('SETUSER', 'mute', 'on', '>secret', '~*', '+@all', 'resetchannels');
-  const mute = open('mute', server.url.replace('redis://', 'redis://mute:secret@'));
+  await redis.client.acl('SETUSER', 'mute', 'on', '>secret', '~*', '+@all', 'resetchannels');
+  const mute = open('mute', redis.server.url.replace('redis://', 'redis://mute:secret@'));
   const heard: string[] = [];
   mute.listen((news) => heard.push(news));
   const free = await occupied(mute);

@@ -1,62 +1,11 @@
-import type { Redis } from 'ioredis';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { asOwnerId, type Fence } from '../../src/domain/ids.ts';
+import { describe, expect, test } from 'vitest';
+import type { Fence } from '../../src/domain/ids.ts';
 import type { LeaseStore, Spare } from '../../src/leases/lease-store.ts';
-import { RedisLeaseStore } from '../../src/leases/redis-store.ts';
-import { C1, ENGINE, ID, IDENTITY, POLICY, URL1 } from '../support/lease-harness.ts';
+import { C1, ENGINE, ID, URL1 } from '../support/lease-harness.ts';
 import { RedisServer, until } from '../support/redis.ts';
+import { answering, FOUND, ready, recordOf, take, useRedis } from '../support/redis-stores.ts';
 
-let server: RedisServer;
-let client: Redis;
-let resources: AsyncDisposableStack;
-
-beforeEach(async () => {
-  resources = new AsyncDisposableStack();
-  server = resources.use(await RedisServer.start());
-  client = server.client();
-  resources.defer(() => client.disconnect());
-});
-afterEach(() => resources.disposeAsync());
-
-function open(url = server.url): RedisLeaseStore {
-  const address = { url, sentinels: [], sentinelName: null, commandTimeoutMs: 2_000 };
-  const owner = asOwnerId('host:a');
-  const store = new RedisLeaseStore({ address, keyPrefix: 'scripts', deployment: 'd', owner, policy: POLICY });
-  resources.defer(() => store.close());
-  return store;
-}
-
-const answering = (store: LeaseStore) =>
-  until(
-    () =>
-      store.ping().then(
-        () => true,
-        () => false,
-      ),
-    'the store to answer',
-  );
-const take = (store: LeaseStore) => store.take({ id: ID, identity: IDENTITY, spec: 's' });
-const found = {
-  container: C1,
-  engine: ENGINE,
-  url: URL1,
-  since: 0 as Fence,
-  profile: null,
-  userId: null,
-  threadId: null,
-};
-const about = { ...found, spec: null, createdAt: null };
-
-async function ready(store: LeaseStore): Promise<void> {
-  const { fence } = (await take(store)) as { fence: Fence };
-  await store.activate({ id: ID, fence, ...about, url: URL1, found: false, since: fence, holdMs: 900_000 });
-}
-
-async function recordOf(store: LeaseStore) {
-  const snapshot = await store.read(ID);
-  if (snapshot.kind !== 'record') throw new Error(snapshot.kind);
-  return snapshot.record;
-}
+const redis = useRedis('each test');
 
 describe('scripts', () => {
   const spare: Spare = {
@@ -85,7 +34,7 @@ describe('scripts', () => {
     expect(await call(() => store.confirm({ kind: 'residue', id: ID, fence, container: C1 }))).toMatchObject({
       answer: 'mine',
     });
-    const activation = { id: ID, fence, ...about, url: URL1, found: false, since: fence, holdMs: 1_000 };
+    const activation = { id: ID, fence, ...FOUND, found: false, since: fence, holdMs: 1_000 };
     expect(await call(() => store.activate(activation))).toMatchObject({ state: 'ready' });
     expect(await call(() => store.verify(ID, C1, URL1))).toMatchObject({ verified: true });
     expect(await call(() => store.keepalive(ID, fence))).toMatchObject({ state: 'ready' });
@@ -93,7 +42,7 @@ describe('scripts', () => {
     expect(await call(() => store.release(ID, fence))).toMatchObject({ state: 'ready' });
     await call(() => store.handover([ID]));
     expect(await call(() => store.adopt({ id: ID, container: null }))).toMatchObject({ fence });
-    expect(await call(() => store.reassert({ id: ID, fence: (fence + 1) as Fence, ...about }))).toMatchObject({
+    expect(await call(() => store.reassert({ id: ID, fence: (fence + 1) as Fence, ...FOUND }))).toMatchObject({
       state: 'ready',
     });
     expect(await call(() => store.restart(ID, C1, null))).toMatchObject({ residue: C1 });
@@ -112,17 +61,17 @@ describe('scripts', () => {
   }
 
   test('[L-21] survive SCRIPT FLUSH before every call', async () => {
-    const store = open();
+    const store = redis.open();
     await walk(store, async () => {});
-    await client.flushall();
-    await walk(store, () => client.script('FLUSH'));
+    await redis.client.flushall();
+    await walk(store, () => redis.client.script('FLUSH'));
   });
 
   test('[L-21] survive a restart', async () => {
-    const store = open();
+    const store = redis.open();
     await walk(store, async () => {});
-    await server.stop();
-    await server.start();
+    await redis.server.stop();
+    await redis.server.start();
     await answering(store);
     await walk(store, async () => {});
   });
@@ -130,10 +79,10 @@ describe('scripts', () => {
   test('[L-21] touch keys of one slot only, so that they run on a cluster node', async () => {
     await using node = await RedisServer.start({ args: ['--cluster-enabled', 'yes'] });
     const admin = node.client();
-    resources.defer(() => admin.disconnect());
+    redis.resources.defer(() => admin.disconnect());
     await admin.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
     await until(async () => /cluster_state:ok/.test(String(await admin.call('CLUSTER', 'INFO'))), 'the cluster');
-    const store = open(node.url);
+    const store = redis.open({ url: node.url });
     await walk(store, async () => {});
     const keys = await admin.keys('*');
     const slots = await Promise.all(keys.map((key) => admin.cluster('KEYSLOT', key)));

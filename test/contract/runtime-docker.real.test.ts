@@ -1,22 +1,9 @@
-import { afterAll, beforeAll } from 'vitest';
-import {
-  buildTinyImage,
-  dockerClient,
-  dockerRuntime,
-  eventually,
-  leftovers,
-  newDeployment,
-  sweep,
-  type TinyImage,
-} from '../support/docker.ts';
+import { dockerClient, dockerRuntime, eventually, leftovers, newDeployment, sweep } from '../support/docker.ts';
 import { tinyProfile } from '../support/profiles.ts';
+import { useTinyImage } from '../support/tiny-image.ts';
 import { type RuntimeWorld, runtimeContract } from './runtime-contract.ts';
 
-let image: TinyImage;
-beforeAll(async () => {
-  image = await buildTinyImage();
-});
-afterAll(async () => image[Symbol.asyncDispose]());
+const image = useTinyImage();
 
 runtimeContract('Docker', async (): Promise<RuntimeWorld> => {
   const docker = dockerClient();

@@ -87,8 +87,8 @@ export const SERVICE_CASES: readonly AlertCase[] = [
         [at('teardown_oldest_open_seconds', '', 'b')]: '0x30',
       },
       at: 15,
-      labels: fleet,
-      summary: 'A container of broker should be gone and has not been removed for 15m 0s',
+      labels: replicaA,
+      summary: 'Replica a of broker has tried to remove a container for 15m 0s',
     },
     quiet: [
       { series: { [at('teardown_oldest_open_seconds')]: '0+60x5 0x30' }, at: 15 },
@@ -182,8 +182,8 @@ export const SERVICE_CASES: readonly AlertCase[] = [
         [at('http_request_duration_seconds_count', 'method="POST",route="/v1/sandboxes",status="500"')]: '0+1x30',
       },
       at: 12,
-      labels: fleet,
-      summary: 'broker answered 10 requests with 500 in 10 minutes',
+      labels: replicaA,
+      summary: 'Replica a of broker answered 10 requests with 500 in 10 minutes',
     },
     quiet: [
       {

@@ -4,6 +4,9 @@ import {
   build,
   engine,
   fleet,
+  follows,
+  historyAt,
+  historyInterval,
   images,
   interval,
   lease,
@@ -13,7 +16,10 @@ import {
   reconciledAt,
   renewedAt,
   replicaA,
+  runs,
   store,
+  storeCalls,
+  storeFailures,
 } from './alert-samples.ts';
 
 /** Up and connected, leases and the store. */
@@ -72,6 +78,22 @@ export const STATE_CASES: readonly AlertCase[] = [
     ],
   },
   {
+    alert: 'SandboxBrokerStoreFailing',
+    pending: 5,
+    fires: {
+      // The last call of each minute succeeds.
+      series: { [storeFailures('store_unavailable')]: '0+20x30', [storeCalls]: '0+80x30', [store('a')]: '1x30' },
+      at: 12,
+      labels: fleet,
+      summary: '25% of the calls of broker to Redis fail',
+    },
+    quiet: [
+      // Away for half a minute.
+      { series: { [storeFailures('store_unavailable')]: '0x4 30x30', [storeCalls]: '0+80x30' }, at: 9 },
+      { series: { [storeFailures('record_unreadable')]: '0+20x30', [storeCalls]: '0+80x30' }, at: 12 },
+    ],
+  },
+  {
     alert: 'SandboxBrokerEngineDown',
     pending: 4,
     fires: {
@@ -90,10 +112,52 @@ export const STATE_CASES: readonly AlertCase[] = [
     fires: {
       series: { [at('engine_mismatches_total')]: '0x2 1+1x30' },
       at: 5,
-      labels: fleet,
-      summary: 'A replica of broker talks to another container engine than the deployment runs on',
+      labels: replicaA,
+      summary: 'Replica a of broker uses another container engine, or another lease store, than its deployment',
     },
     quiet: [{ series: { [at('engine_mismatches_total')]: '7x30' }, at: 10 }],
+  },
+  {
+    alert: 'SandboxBrokerEngineEventsLost',
+    pending: 11,
+    fires: {
+      series: { [follows()]: '1x2 0x30', [engine('a')]: '1x30', [follows('b')]: '1x30', [engine('b')]: '1x30' },
+      at: 14,
+      labels: replicaA,
+      summary: 'Replica a of broker does not hear what happens in the container engine',
+    },
+    quiet: [
+      { series: { [follows()]: '1x2 0x5 1x30', [engine('a')]: '1x30' }, at: 14 },
+      { series: { [follows()]: '0x30', [engine('a')]: '0x30' }, at: 14 }, // told by SandboxBrokerEngineDown
+    ],
+  },
+  {
+    alert: 'SandboxBrokerReplicasDiffer',
+    pending: 61,
+    fires: {
+      series: { [runs('1.0.0', 'a')]: '1x80', [runs('1.0.0', 'b')]: '1x2 _x78', [runs('1.1.0', 'b')]: '_x2 1x78' },
+      at: 64,
+      labels: fleet,
+      summary: 'Replicas of broker run different versions or settings, and have for an hour',
+    },
+    alsoFires: [
+      { [at('fleet_capacity_max')]: '100x80', [at('fleet_capacity_max', '', 'b')]: '200x80' },
+      { [lease]: '30x80', [at('lease_duration_seconds', '', 'b')]: '60x80' },
+    ],
+    quiet: [
+      // A rollout of some minutes.
+      {
+        series: { [runs('1.0.0', 'a')]: '1x80', [runs('1.0.0', 'b')]: '1x2 _x78', [runs('1.1.0', 'a')]: '_x2 1x5' },
+        at: 70,
+      },
+      {
+        series: {
+          ...{ [runs('1.0.0', 'a')]: '1x80', [runs('1.0.0', 'b')]: '1x80', [lease]: '30x80' },
+          ...{ [at('fleet_capacity_max')]: '100x80', [at('fleet_capacity_max', '', 'b')]: '100x80' },
+        },
+        at: 70,
+      },
+    ],
   },
   {
     alert: 'SandboxBrokerImageMissing',
@@ -116,6 +180,8 @@ export const STATE_CASES: readonly AlertCase[] = [
     },
     quiet: [
       { series: { [renewedAt]: '580x30', [lease]: '30x30' }, at: 10 },
+      // Renewed just before each scrape; the last scrape was a minute ago.
+      { series: { [renewedAt]: '0+120x10', [lease]: '30x10' }, at: 11, every: 2 },
       { series: { [reconciledAt]: '100x30', [lease]: '30x30' }, at: 10 },
     ],
   },
@@ -169,6 +235,9 @@ export const STATE_CASES: readonly AlertCase[] = [
     },
     quiet: [
       { series: { [reconciledAt]: '60x30', [interval]: '600x30' }, at: 16 },
+      // A loop that runs four times a second and waits for a slow store now and then.
+      { series: { [historyAt]: '-10+60x30', [historyInterval]: '0.25x30' }, at: 16 },
+      { series: { [reconciledAt]: '0+240x10', [interval]: '5x10' }, at: 19, every: 4 },
       { series: { [reconciledAt]: '0+60x30', [interval]: '30x30' }, at: 16 },
     ],
   },

@@ -3,12 +3,14 @@ export type Series = Readonly<Record<string, string>>;
 
 export interface AlertCase {
   readonly alert: string;
+  /** Other series that make it fire then and so, too. */
+  readonly alsoFires?: readonly Series[];
   /** What makes it fire at that minute, with which labels and which summary. */
   readonly fires: { readonly series: Series; readonly at: number; readonly labels?: object; readonly summary: string };
   /** A minute at which the same is so, and not yet for long enough; for those that wait. */
   readonly pending?: number;
-  /** What comes near and does not. */
-  readonly quiet: readonly { readonly series: Series; readonly at: number }[];
+  /** What comes near and does not; with `every`, of samples that are so many minutes apart. */
+  readonly quiet: readonly { readonly series: Series; readonly at: number; readonly every?: number }[];
 }
 
 /** A metric of the broker at replica a (or another) of the fleet `broker`. */
@@ -31,4 +33,11 @@ export const failed = (code: string): string => at('acquire_failures_total', `co
 export const renewedAt = at('loop_last_success_timestamp_seconds', 'loop="renewal"');
 export const reconciledAt = at('loop_last_success_timestamp_seconds', 'loop="reconcile"');
 export const interval = at('loop_interval_seconds', 'loop="reconcile"');
+export const storeCalls = at('store_call_duration_seconds_count', 'call="take"');
+export const storeFailures = (code: string): string => at('store_call_failures_total', `call="take",code="${code}"`);
+export const historyAt = at('loop_last_success_timestamp_seconds', 'loop="history"');
+export const historyInterval = at('loop_interval_seconds', 'loop="history"');
 export const lease = at('lease_duration_seconds');
+export const follows = (replica = 'a'): string => at('engine_events_followed', '', replica);
+export const runs = (version: string, replica: string): string =>
+  at('build_info', `version="${version}",deployment="d",store="redis"`, replica);

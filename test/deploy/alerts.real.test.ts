@@ -28,9 +28,13 @@ const seriesOf = (series: Series): object[] =>
   Object.entries(series).map(([name, values]) => ({ series: name, values }));
 
 /** One unit test of promtool. */
-function unit(alertname: string, { series, at }: { series: Series; at: number }, expected: object[]): object {
+function unit(
+  alertname: string,
+  { series, at, every = 1 }: { series: Series; at: number; every?: number },
+  expected: object[],
+): object {
   return {
-    interval: '1m',
+    interval: `${every}m`,
     input_series: seriesOf(series),
     alert_rule_test: [{ eval_time: `${at}m`, alertname, exp_alerts: expected }],
   };
@@ -38,7 +42,7 @@ function unit(alertname: string, { series, at }: { series: Series; at: number },
 
 test('every alert fires when it should, tells what happened to what, and stays quiet near it (promtool)', async () => {
   expect(CASES.map(({ alert }) => alert).sort()).toEqual([...rules.keys()].sort());
-  const tests = CASES.flatMap(({ alert, fires, pending, quiet }) => {
+  const tests = CASES.flatMap(({ alert, fires, alsoFires = [], pending, quiet }) => {
     const { labels, annotations, for: wait } = rules.get(alert)!;
     expect(pending === undefined, alert).toBe(wait === undefined);
     const early = pending === undefined ? [] : [{ series: fires.series, at: pending }];
@@ -46,7 +50,11 @@ test('every alert fires when it should, tells what happened to what, and stays q
       exp_labels: { ...labels, ...fires.labels },
       exp_annotations: { ...annotations, summary: fires.summary },
     };
-    return [unit(alert, fires, [fired]), ...[...early, ...quiet].map((near) => unit(alert, near, []))];
+    const firing = [fires, ...alsoFires.map((series) => ({ series, at: fires.at }))];
+    return [
+      ...firing.map((each) => unit(alert, each, [fired])),
+      ...[...early, ...quiet].map((near) => unit(alert, near, [])),
+    ];
   });
   const folder = await mkdtemp(join(tmpdir(), 'alerts-'));
   try {

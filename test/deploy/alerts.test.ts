@@ -12,6 +12,7 @@ const files = 'helm/sandbox-broker/files';
 
 interface Rule {
   readonly alert: string;
+  readonly for?: string;
   readonly expr: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<'summary' | 'description' | 'runbook_url', string>>;
@@ -39,6 +40,35 @@ test('every alert has a severity, a summary that names the fleet, a description,
     expect(anchors).toContain(anchorOf(alert));
   }
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+});
+
+test('no alert fires at one sample: it waits, looks at a time past, or measures for how long something has been so', () => {
+  for (const { alert, for: wait, expr } of rules) {
+    expect(
+      wait ?? /increase\([^[]+\[(\d+m)\]|_oldest_(?:open_)?seconds|timestamp\(/.exec(expr)?.[0],
+      alert,
+    ).toBeDefined();
+    // As old as it was when it was scraped: how far apart scrapes are must not matter.
+    expect(expr, alert).not.toMatch(/\btime\(\)/);
+  }
+});
+
+test('an alert about one replica names it', () => {
+  const byReplica = rules.filter(({ expr }) => !/\bby \(namespace, job(, (profile|le))?\)/.test(expr));
+  expect(byReplica.length).toBeGreaterThan(8);
+  for (const { alert, annotations } of rules) {
+    const named = annotations.summary.includes('{{ $labels.instance }}');
+    expect(named, alert).toBe(byReplica.some((rule) => rule.alert === alert));
+  }
+});
+
+test('docs/metrics.md names every loop that a broker runs', () => {
+  const runs = [...read('src/broker.ts').matchAll(/\bloop\('(\w+)'|\bname: '(\w+)'/g)].map(
+    ([, one, other]) => one ?? other,
+  );
+  expect(runs.length).toBeGreaterThan(5);
+  const [, listed = ''] = /`loop`: ((?:`\w+`(?:, )?)+) \|/.exec(read('docs/metrics.md')) ?? [];
+  expect(listed.split(', ').sort()).toEqual(runs.map((name) => `\`${name}\``).sort());
 });
 
 test('the runbook has a section for every alert and for every problem code with its status, and for none that is not there', () => {
@@ -90,7 +120,9 @@ test('a number of the whole fleet is never summed up over replicas', () => {
   const asked = exprs.flatMap((expr) => [...expr.matchAll(/(\w+(?: by \([\w, ]+\))?) ?\(sandbox_broker_fleet_\w+/g)]);
   expect(asked.length).toBeGreaterThan(8);
   for (const [whole, how] of asked)
-    expect(how, whole).toMatch(/^max( by \((namespace, job(, profile)?|state|profile)\))?$|^sum by \(instance\)$/);
+    expect(how, whole).toMatch(
+      /^(max|min)( by \((namespace, job(, profile)?|state|profile)\))?$|^sum by \(instance\)$/,
+    );
   const inner = exprs.flatMap((expr) => [...expr.matchAll(/.{0,4}sum by \(instance\) \(sandbox_broker_fleet/g)]);
   expect(inner.length).toBeGreaterThan(1);
   for (const [whole] of inner) expect(whole).toMatch(/^(.* )?max\(sum/);
@@ -98,7 +130,8 @@ test('a number of the whole fleet is never summed up over replicas', () => {
 
 test('the dashboard is the one that scripts/write-dashboard.ts writes, top-down, on a datasource that can be chosen', () => {
   expect(dashboard).toBe(dashboardText());
-  const { panels, templating } = JSON.parse(dashboard) as {
+  const { panels, templating, annotations } = JSON.parse(dashboard) as {
+    annotations: { list: object[] };
     panels: {
       type: string;
       title: string;
@@ -114,6 +147,9 @@ test('the dashboard is the one that scripts/write-dashboard.ts writes, top-down,
     'Is it leaking?',
     'Which replica?',
   ]);
+  // The chart puts the runbook there, where it is published.
+  expect(dashboard.split('"links": []')).toHaveLength(2);
+  expect(annotations.list).toMatchObject([{ datasource: { uid: '${datasource}' }, titleFormat: '{{alertname}}' }]);
   expect(templating.list).toContainEqual(expect.objectContaining({ name: 'datasource', type: 'datasource' }));
   for (const { type, datasource, targets = [] } of panels) {
     if (type === 'row') continue;

@@ -113,6 +113,16 @@ test('the brokers’ configuration is valid, keyed, and names the network that c
   }
 });
 
+test('every service tells whether it works: by its own check, or by the one of the broker’s image', () => {
+  for (const [name, { healthcheck }] of services) {
+    if (BROKERS.includes(name)) expect(read('Dockerfile')).toMatch(/^HEALTHCHECK /m);
+    else
+      expect(healthcheck, name).toMatchObject({ test: expect.arrayContaining(['CMD']), timeout: expect.any(String) });
+  }
+  // redis-cli ends with 0 whatever Redis answers, unless told otherwise.
+  expect(file.services.redis!.healthcheck).toMatchObject({ test: ['CMD', 'redis-cli', '-e', 'ping'] });
+});
+
 test('[S-01] a stop is given longer than the drain', () => {
   for (const service of brokers) {
     expect(seconds(service.stop_grace_period) * 1_000).toBeGreaterThanOrEqual(
@@ -126,6 +136,7 @@ test('[G-07] Redis keeps what it is given: nothing evicted, everything on a volu
   const option = (name: string): string | undefined => command[command.indexOf(name) + 1];
   expect(option('--maxmemory-policy')).toBe('noeviction');
   expect(option('--appendonly')).toBe('yes');
+  expect(option('--save')).toBe('');
   expect(option('--requirepass')).toBe(environment?.REDISCLI_AUTH);
   expect(volumes).toEqual([`redis-data:${option('--dir')}`]);
 });
@@ -157,6 +168,18 @@ test('keys have no default, and the example file names every variable', () => {
   expect(read('.gitignore').split('\n')).toContain('/.env');
 });
 
+test('the runbook’s commands for compose have its names and defaults', () => {
+  const [, block = ''] = /```sh\n(# docker compose, .*?)```/s.exec(read('docs/runbook.md')) ?? [];
+  for (const variable of ['${BROKER_PORT:-8080}', '${DEPLOYMENT:-compose}']) {
+    expect(block).toContain(variable);
+    expect(text).toContain(variable);
+  }
+  for (const [, name = ''] of block.matchAll(/(?:exec -T|--tail \d+) ([\w-]+)/g))
+    expect(Object.keys(file.services)).toContain(name);
+  // What redis-cli is allowed by, inside of that container.
+  expect(file.services.redis!.environment).toHaveProperty('REDISCLI_AUTH');
+});
+
 test('every file that is mounted is there, and every volume is declared', () => {
   for (const source of services.flatMap(([, { volumes = [] }]) => volumes.map((line) => filled(line).split(':')[0]!))) {
     if (source.startsWith('./')) expect(existsSync(resolve(root, source)), source).toBe(true);
@@ -172,6 +195,9 @@ test('load balancer and Prometheus know each broker, under the job that dashboar
   const haproxy = read('deploy/compose/haproxy.cfg');
   expect([...haproxy.matchAll(/^\s+server \S+ (\S+)/gm)].map(([, address]) => address)).toEqual(addresses);
   expect(haproxy).toContain('option httpchk GET /readyz');
+  // Each replica at most once: what all of them refuse is not asked for again and again.
+  expect(haproxy).toContain(`\n  retries ${BROKERS.length - 1}\n`);
+  expect(haproxy).toContain('option redispatch 1\n');
   expect(seconds(/timeout server (\S+)/.exec(haproxy)?.[1]) * 1_000).toBeGreaterThan(MAX_WAIT_MS);
   const prometheus = parse(read('deploy/compose/prometheus.yml'));
   expect(prometheus.scrape_configs).toEqual([{ job_name: 'sandbox-broker', static_configs: [{ targets: addresses }] }]);

@@ -5,7 +5,13 @@ export const MATRIX: Readonly<Record<string, Tree>> = {
   ...EXAMPLES,
   'bundled, certificates there, Redis elsewhere': over(EXAMPLES.bundled, {
     engine: {
-      bundled: { tlsSecret: 'engine-certificates', extraArgs: ['--mtu=1400'], persistence: { storageClass: 'fast' } },
+      bundled: {
+        tlsSecret: 'engine-certificates',
+        extraArgs: ['--mtu=1400'],
+        persistence: { storageClass: 'fast' },
+        priorityClassName: 'sandboxes',
+        podDisruptionBudget: { enabled: false },
+      },
     },
     redis: { bundled: false },
     config: { store: { url: 'rediss://redis.example.com/1' }, server: { host: '::', port: 9090 } },
@@ -30,6 +36,7 @@ export const MATRIX: Readonly<Record<string, Tree>> = {
       nodeSelector: { pool: 'data' },
       tolerations: [{ operator: 'Exists' }],
       persistence: { storageClass: 'fast' },
+      priorityClassName: 'data',
     },
     service: { type: 'LoadBalancer', port: 80, annotations: { internal: 'true' } },
     serviceAccount: { name: 'sandboxes', annotations: { a: 'b' } },

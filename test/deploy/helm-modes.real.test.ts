@@ -21,8 +21,24 @@ test('a rolling update has no gap; a memory store never runs twice', () => {
       memory ? { type: 'Recreate' } : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
     );
     const many = given.find('Deployment').spec.replicas > 1;
-    expect(given.all('PodDisruptionBudget').map(({ spec }) => spec.maxUnavailable)).toEqual(many ? [1] : []);
+    expect(given.find('PodDisruptionBudget')?.spec.maxUnavailable).toBe(many ? 1 : undefined);
   }
+});
+
+test('nothing but somebody who deletes it ends the pod that has every sandbox in it', () => {
+  const engine = get('bundled').find('StatefulSet', '-engine').spec;
+  expect(engine.updateStrategy).toEqual({ type: 'OnDelete' });
+  expect(engine.template.metadata.annotations['cluster-autoscaler.kubernetes.io/safe-to-evict']).toBe('false');
+  expect(get('bundled').find('PodDisruptionBudget', '-engine').spec).toMatchObject({
+    maxUnavailable: 0,
+    selector: { matchLabels: engine.selector.matchLabels },
+  });
+  const other = get('bundled, certificates there, Redis elsewhere');
+  expect(other.find('PodDisruptionBudget', '-engine')).toBeUndefined();
+  expect(other.find('StatefulSet', '-engine').spec.template.spec.priorityClassName).toBe('sandboxes');
+  const redis = get('remote, everything else given').find('StatefulSet', '-redis').spec.template.spec;
+  expect(redis.priorityClassName).toBe('data');
+  for (const name of ['remote', 'node']) expect(get(name).find('PodDisruptionBudget', '-engine')).toBeUndefined();
 });
 
 test('urls name what gateways reach: the engine’s host, the engine’s pod, the node', () => {
@@ -83,6 +99,7 @@ test('the bundled Redis keeps what it has, evicts nothing, and wants the passwor
   const option = (name: string): string => args[args.indexOf(name) + 1];
   expect(option('--maxmemory-policy')).toBe('noeviction');
   expect(option('--appendonly')).toBe('yes');
+  expect(option('--save')).toBe('');
   expect(option('--requirepass')).toBe('$(REDIS_PASSWORD)');
   expect(spec.volumeClaimTemplates[0].spec.resources.requests.storage).toBe('2Gi');
   expect(spec.template.spec.containers[0].volumeMounts[0].mountPath).toBe(option('--dir'));
@@ -117,6 +134,22 @@ test('Redis is reached by brokers alone, the engine by brokers, its sandboxes by
   expect(get('memory').all('NetworkPolicy')).toEqual([]);
 });
 
+test('the runbook’s commands for the chart name what the chart makes', () => {
+  const runbook = readFileSync(resolve(CHART, '../../docs/runbook.md'), 'utf8');
+  const [, block = ''] = /```sh\n(# The chart: .*?)```/s.exec(runbook) ?? [];
+  const given = get('bundled');
+  for (const ending of ['-redis', '-engine']) {
+    expect(block).toContain(`"$NAME${ending}-0"`);
+    expect(given.find('StatefulSet', ending)).toBeDefined();
+  }
+  expect(block).toContain('DEPLOYMENT=$NAMESPACE.$NAME');
+  expect(given.config.deployment).toBe(`${NAMESPACE}.${NAME}`);
+  expect(block).toContain(`get secret "$NAME" -o jsonpath='{.data.BROKER_API_KEY}'`);
+  expect(given.secretData(NAME)).toHaveProperty('BROKER_API_KEY');
+  expect(block).toContain('-l app.kubernetes.io/component=broker');
+  expect(given.find('Deployment').spec.template.metadata.labels['app.kubernetes.io/component']).toBe('broker');
+});
+
 test('rules and dashboard are the files, with links to where the runbook is', () => {
   const read = (file: string): string => readFileSync(resolve(CHART, 'files', file), 'utf8');
   const given = get('bundled');
@@ -124,7 +157,12 @@ test('rules and dashboard are the files, with links to where the runbook is', ()
   expect(rules).toContain('https://docs.example.com/runbook#');
   expect(given.find('PrometheusRule').spec).toEqual(parse(rules));
   const dashboard = given.find('ConfigMap', '-dashboard');
-  expect(JSON.parse(dashboard.data['sandbox-broker.json'])).toEqual(JSON.parse(read('dashboard.json')));
+  const shown = (name: string): Tree =>
+    JSON.parse(get(name).find('ConfigMap', '-dashboard').data['sandbox-broker.json']);
+  const link = { type: 'link', title: 'Runbook', url: 'https://docs.example.com/runbook' };
+  expect(shown('bundled')).toEqual({ ...JSON.parse(read('dashboard.json')), links: [expect.objectContaining(link)] });
+  // Not published: a link would lead to Grafana itself.
+  expect(shown('remote, everything else given')).toEqual(JSON.parse(read('dashboard.json')));
   expect(dashboard.metadata.labels.grafana_dashboard).toBe('1');
   expect(given.find('ServiceMonitor').metadata.labels.release).toBe('prometheus');
   for (const kind of ['ServiceMonitor', 'PrometheusRule']) expect(get('remote').all(kind)).toEqual([]);

@@ -75,6 +75,11 @@ const REFUSED: readonly (readonly [string, Tree, RegExp])[] = [
     bad('remote', { extraEnv: [{ name: 'REDIS_PASSWORD', value: 'x' }] }),
     /extraEnv: REDIS_PASSWORD comes from the secret/,
   ],
+  [
+    'an image of whoever takes its name in a public registry',
+    bad('remote', { image: { repository: '' } }),
+    /image\.repository: is not set; push the image/,
+  ],
   ['nobody who may call', bad('remote', { config: { auth: { keys: [] } } }), /config\.auth\.keys: is empty/],
   ['a policy for everybody', bad('remote', { networkPolicy: { clients: [] } }), /networkPolicy\/clients': minItems/],
   ['a key that is not known', bad('remote', { replicas: 2 }), /additional properties 'replicas' not allowed/],

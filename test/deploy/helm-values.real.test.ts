@@ -174,11 +174,28 @@ test('the longest names that Kubernetes gives a release are short enough for wha
   expect(given.config.deployment).toMatch(/^n{54}-[0-9a-f]{8}$/);
 });
 
-test('the notes say where to call, and what an upgrade does not do', async () => {
+async function notesOf(values: Tree): Promise<string> {
   const args = ['install', 'fleet', CHART, '--namespace', NAMESPACE, '--dry-run=client', '--values', '-'];
-  const { out } = await helm(args, JSON.stringify(EXAMPLES.bundled));
-  const notes = out.slice(out.indexOf('NOTES:'));
+  const { out } = await helm(args, JSON.stringify(values));
+  return out.slice(out.indexOf('NOTES:'));
+}
+
+test('the notes say what to do next, where to call, and what an upgrade does not do', async () => {
+  const notes = await notesOf(EXAMPLES.bundled);
+  expect(notes).toContain(`rollout status deployment/${NAME}\n`);
+  expect(notes).toContain(`port-forward service/${NAME} 8080:8080 &`);
   expect(notes).toContain(`http://${NAME}.${NAMESPACE}.svc:8080`);
   expect(notes).toContain(`delete pod ${NAME}-engine-0`);
-  expect(notes).not.toMatch(/not-a-real|<no value>/);
+  expect(notes).not.toMatch(/not-a-real|<no value>|WARNING/);
+});
+
+test('the notes warn of a Prometheus that is not let in, and of links that lead nowhere', async () => {
+  const watched = { serviceMonitor: { enabled: true }, prometheusRule: { enabled: true } };
+  const notes = await notesOf(over(EXAMPLES.remote, watched));
+  expect(notes).toContain('WARNING: networkPolicy.monitoring is empty');
+  expect(notes).toContain('Alerts link to docs/runbook.md, which leads nowhere');
+  expect(await notesOf(over(EXAMPLES.remote, { ...watched, networkPolicy: { enabled: false } }))).not.toContain(
+    'WARNING',
+  );
+  expect(await notesOf(EXAMPLES.remote)).toContain('Nobody watches it yet: serviceMonitor.enabled');
 });

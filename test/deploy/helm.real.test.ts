@@ -46,8 +46,8 @@ describe.each(names)('%s', (name) => {
       expect(chosen(workload.spec.selector.matchLabels)).toEqual([workload.metadata.name]);
     }
     for (const { metadata, spec } of given.all('Service')) expect(chosen(spec.selector)).toEqual([metadata.name]);
-    for (const { spec } of given.all('PodDisruptionBudget')) {
-      expect(chosen(spec.selector.matchLabels)).toEqual([given.find('Deployment').metadata.name]);
+    for (const { metadata, spec } of given.all('PodDisruptionBudget')) {
+      expect(chosen(spec.selector.matchLabels)).toEqual([metadata.name]);
     }
     for (const { metadata, spec } of given.all('NetworkPolicy')) {
       expect(chosen(spec.podSelector.matchLabels)).toEqual([metadata.name]);

@@ -1,21 +1,18 @@
 import { createConnection } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { sandboxName } from '../../src/domain/names.ts';
 import { person } from '../support/broker-client.ts';
 import { type BrokerProcess, useBrokers } from '../support/broker-process.ts';
-import { buildTinyImage, dockerClient, eventually, leftovers, type TinyImage } from '../support/docker.ts';
+import { dockerClient, eventually, leftovers } from '../support/docker.ts';
 import { EngineProxy } from '../support/engine-proxy.ts';
+import { useTinyImage } from '../support/tiny-image.ts';
 
 const { readyBroker } = useBrokers();
 const docker = dockerClient();
 const START = /^POST \/containers\/[^/]+\/start/;
 
-let tiny: TinyImage;
-beforeAll(async () => {
-  tiny = await buildTinyImage();
-});
-afterAll(async () => tiny[Symbol.asyncDispose]());
+const tiny = useTinyImage();
 
 /** The container that has the sandbox's own name. */
 const inspect = ({ deployment }: BrokerProcess, id: string) =>

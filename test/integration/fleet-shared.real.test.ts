@@ -54,19 +54,18 @@ test('[A-15] the profile changed: `keep` leaves it; `replace` waits until it is 
   await c.api.release(beside);
   await a.api.release(fickle!);
 
-  const replaced = await c.api.acquire(person('profile'), { profile: 'fickle' });
-  expect(replaced.status).toBe(201);
-  expect(replaced.body).toMatchObject({ id: fickle!.id, origin: 'created', holds: 1 });
+  const replaced = await acquired(c, person('profile'), { profile: 'fickle' });
+  expect(replaced).toMatchObject({ id: fickle!.id, origin: 'created', holds: 1 });
   const fresh = await fleet.containerOf(fickle!.id);
   expect(fresh).not.toBe(old);
   expect(await generationOf(fresh)).toBe('2');
   await eventually(async () => String(await fleet.containersOf(fickle!.id)) === fresh);
 
-  let last = replaced.body;
+  let last = replaced;
   for (const replica of [a, c, a, c]) {
     await replica.api.release(last);
     last = await reclaimed(replica, 'fickle');
-    expect(last.url).toBe(replaced.body.url);
+    expect(last.url).toBe(replaced.url);
   }
   expect(await fleet.containersOf(fickle!.id)).toEqual([fresh]);
   expect(await fleet.containersOf(steady!.id)).toEqual([steadily]);

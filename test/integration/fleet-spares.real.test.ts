@@ -60,11 +60,11 @@ test('[A-02] a former spare is known by the engine’s events: acquiring it agai
 test('[C-05] two replicas that want the last spares at once never hand out one container twice (real)', async () => {
   const { replica: b } = proxied;
   await full(a);
-  const all = await Promise.all([1, 2, 3, 4].map((n) => (n % 2 === 0 ? a : b).api.acquire(person(`race ${n}`))));
-  expect(all.filter(({ body }) => body.origin === 'spare').length).toBeLessThanOrEqual(2);
-  const containers = await Promise.all(all.map(({ body }) => fleet.containerOf(body.id)));
+  const all = await Promise.all([1, 2, 3, 4].map((n) => acquired(n % 2 === 0 ? a : b, person(`race ${n}`))));
+  expect(all.filter(({ origin }) => origin === 'spare').length).toBeLessThanOrEqual(2);
+  const containers = await Promise.all(all.map(({ id }) => fleet.containerOf(id)));
   expect(new Set(containers).size).toBe(4);
-  for (const { body } of all) await a.api.destroy(body.id);
+  for (const { id } of all) await a.api.destroy(id);
 });
 
 test('[C-05] the store lost its keys: what was handed out stays whose it is, the forgotten spares are replaced (real)', async () => {

@@ -1,21 +1,14 @@
-import { randomBytes } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { asOwnerId, asSandboxId, type ContainerId, parseFence } from '../../src/domain/ids.ts';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { asSandboxId, type ContainerId } from '../../src/domain/ids.ts';
 import { sandboxName } from '../../src/domain/names.ts';
 import type { DockerRuntimeOptions } from '../../src/runtime/docker-options.ts';
 import type { DockerRuntime } from '../../src/runtime/docker-runtime.ts';
 import { type AcquireWish, person } from '../support/broker-client.ts';
 import { type BrokerProcess, useBrokers } from '../support/broker-process.ts';
-import {
-  buildTinyImage,
-  dockerClient,
-  dockerRuntime,
-  newDeployment,
-  sweep,
-  type TinyImage,
-} from '../support/docker.ts';
+import { dockerClient, dockerRuntime, newDeployment, sweep } from '../support/docker.ts';
 import { tinyProfile } from '../support/profiles.ts';
+import { createdBy, useTinyImage } from '../support/tiny-image.ts';
 
 const HAS_IPV6 = Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === '::1'));
 const FAMILIES = [
@@ -28,12 +21,8 @@ const FAMILIES = [
 
 const docker = dockerClient();
 const { readyBroker } = useBrokers();
-let image: TinyImage;
+const image = useTinyImage();
 let deployment: string;
-beforeAll(async () => {
-  image = await buildTinyImage();
-});
-afterAll(async () => image[Symbol.asyncDispose]());
 beforeEach(() => {
   deployment = newDeployment('address');
 });
@@ -46,16 +35,7 @@ function open(changes: Partial<DockerRuntimeOptions>): DockerRuntime {
 }
 
 async function started(runtime: DockerRuntime): Promise<ContainerId> {
-  const container = await runtime.create({
-    id: asSandboxId(randomBytes(16).toString('hex')),
-    profile: tinyProfile(image.name),
-    spec: 's',
-    owner: asOwnerId('h:1'),
-    fence: parseFence('7')!,
-    userId: 'u',
-    threadId: 't',
-  });
-  if (container === 'name_taken') throw new Error('the name is taken');
+  const container = await createdBy(runtime, tinyProfile(image.name));
   await runtime.start(container);
   return container;
 }

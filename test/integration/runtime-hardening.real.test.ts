@@ -1,33 +1,21 @@
-import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { asOwnerId, asSandboxId, type ContainerId, parseFence } from '../../src/domain/ids.ts';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { ContainerId } from '../../src/domain/ids.ts';
 import type { Profile } from '../../src/domain/profile.ts';
 import type { DockerRuntimeOptions } from '../../src/runtime/docker-options.ts';
 import type { DockerRuntime } from '../../src/runtime/docker-runtime.ts';
-import {
-  buildTinyImage,
-  dockerClient,
-  dockerRuntime,
-  leftovers,
-  newDeployment,
-  sweep,
-  type TinyImage,
-} from '../support/docker.ts';
+import { dockerClient, dockerRuntime, leftovers, newDeployment, sweep } from '../support/docker.ts';
 import { tinyProfile } from '../support/profiles.ts';
+import { createdBy, useTinyImage } from '../support/tiny-image.ts';
 
 const MIB = 1024 * 1024;
 const SHUT: Profile['security'] = { readOnlyRoot: false, capAdd: [], seccomp: 'default', runtime: null };
 
 const docker = dockerClient();
-let image: TinyImage;
+const image = useTinyImage();
 let deployment: string;
 let runtime: DockerRuntime;
-beforeAll(async () => {
-  image = await buildTinyImage();
-});
-afterAll(async () => image[Symbol.asyncDispose]());
 beforeEach(() => {
   deployment = newDeployment('hardening');
   runtime = open();
@@ -41,23 +29,9 @@ function open(changes: Partial<DockerRuntimeOptions> = {}): DockerRuntime {
   return dockerRuntime({ deployment, namePrefix: deployment, profiles: new Map(), ...changes });
 }
 
-async function create(profile: Profile, by = runtime): Promise<ContainerId> {
-  const container = await by.create({
-    id: asSandboxId(randomBytes(16).toString('hex')),
-    profile,
-    spec: 's',
-    owner: asOwnerId('h:1'),
-    fence: parseFence('7')!,
-    userId: 'u',
-    threadId: 't',
-  });
-  if (container === 'name_taken') throw new Error('the name is taken');
-  return container;
-}
-
 async function run(changes: Partial<Profile> = {}, by = runtime): Promise<{ container: ContainerId; url: string }> {
   const profile = tinyProfile(image.name, changes);
-  const container = await create(profile, by);
+  const container = await createdBy(by, profile);
   await by.start(container);
   const { url } = await by.waitReady(container, profile, 20_000);
   return { container, url };
@@ -146,7 +120,7 @@ const PROFILES: readonly { readonly option: string; readonly changes: Partial<Pr
 
 test.each(PROFILES)('[R-16] a profile with $option is shut in every other respect', async ({ changes, own }) => {
   const profile = tinyProfile(image.name, changes);
-  const container = await create(profile);
+  const container = await createdBy(runtime, profile);
   const { HostConfig, Config, NetworkSettings } = await docker.getContainer(container).inspect();
   const port = `${profile.port}/tcp`;
   const [network] = (await leftovers(deployment)).networks;

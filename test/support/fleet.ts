@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, expect } from 'vitest';
 import { sandboxId } from '../../src/domain/identity.ts';
 import { asSandboxId } from '../../src/domain/ids.ts';
 import { sandboxName } from '../../src/domain/names.ts';
@@ -8,9 +8,10 @@ import { RedisKeys } from '../../src/leases/redis-keys.ts';
 import { LABEL } from '../../src/runtime/labels.ts';
 import type { AcquireWish, Person } from './broker-client.ts';
 import { type BrokerOptions, type BrokerProcess, type LogLine, useBrokers } from './broker-process.ts';
-import { buildTinyImage, dockerClient, eventually, newDeployment, type TinyImage } from './docker.ts';
+import { dockerClient, eventually, newDeployment } from './docker.ts';
 import { EngineProxy } from './engine-proxy.ts';
 import { RedisServer } from './redis.ts';
+import { useTinyImage } from './tiny-image.ts';
 
 type Tree = NonNullable<BrokerOptions['overrides']>;
 
@@ -141,14 +142,10 @@ export class Fleet implements AsyncDisposable {
  */
 export function useFleets(): { readonly openFleet: (options?: FleetOptions) => Promise<Fleet> } {
   const { startBroker } = useBrokers();
+  const tiny = useTinyImage();
   const servers: { readonly pid: number; readonly server: RedisServer }[] = [];
-  let tiny: TinyImage;
 
-  beforeAll(async () => {
-    tiny = await buildTinyImage();
-  });
   afterAll(async () => {
-    await tiny?.[Symbol.asyncDispose]();
     const left = servers.filter(({ pid }) => isAlive(pid)).map(({ pid }) => `redis-server ${pid}`);
     for (const { server } of servers) await server[Symbol.asyncDispose]();
     expect(left).toEqual([]);

@@ -175,7 +175,7 @@ test('[A-18] 2,000 sandboxes probed leave no growing set of sockets', async () =
     expect(await Promise.all(sandboxes.map(({ url }) => probe(url, '/', 5_000)))).toEqual(Array(20).fill(null));
   }
   expect(most).toBeLessThanOrEqual(40);
-  await vi.waitFor(() => expect(sockets.size).toBe(0));
+  await vi.waitFor(() => expect(sockets.size).toBe(0), 10_000);
   expect(handles()).toBeLessThanOrEqual(before);
 });
 

@@ -42,7 +42,7 @@ test('acquires of one id run one after the other, whatever became of the one bef
   expect(turns.size).toBe(0);
 });
 
-test('[A-12] whoever has given up is skipped, unless it is the first', async () => {
+test('[A-12] whoever has given up is skipped, unless it is the first or nothing has kept it waiting', async () => {
   const turns = new Turns();
   const gone = AbortSignal.abort();
   const [one, two] = [work(), work()];
@@ -50,6 +50,7 @@ test('[A-12] whoever has given up is skipped, unless it is the first', async () 
   const second = turns.enter(ID, gone, two.run);
   await settled();
   expect(first.begun).toBe(true);
+  (await one.waiting).slow(STARTING);
   one.end('first');
   expect(await second.result).toBeNull();
   expect(second.begun).toBe(false);

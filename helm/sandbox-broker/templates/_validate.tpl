@@ -2,6 +2,9 @@
 {{- define "sandbox-broker.validate" -}}
 {{- $wrong := concat (include "sandbox-broker.wrongEngine" . | fromJsonArray) (include "sandbox-broker.wrongStore" . | fromJsonArray) -}}
 {{- $wrong = concat $wrong (include "sandbox-broker.wrongSecret" . | fromJsonArray) -}}
+{{- if not .Values.image.repository -}}
+{{- $wrong = append $wrong "image.repository: is not set; push the image of docs/deployment.md to a registry of yours, and name it here" -}}
+{{- end -}}
 {{- if not (dig "auth" "keys" list .Values.config) -}}
 {{- $wrong = append $wrong "config.auth.keys: is empty; the broker listens for other pods, and only with a key" -}}
 {{- end -}}

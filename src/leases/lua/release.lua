@@ -5,7 +5,10 @@ local hold = tonumber(arg(1))
 return step(function(r)
   if not r or r.state == 'gone' then return { 'not_found' } end
   local n = r.state == 'ready' and hold ~= 0 and find_hold(r, hold)
-  if not n or r.holds[n][2] <= now then return { 'record', encode(r) } end
+  if not n or r.holds[n][2] <= now then
+    without_expired_holds(r)
+    return { 'record', encode(r) }
+  end
   table.remove(r.holds, n)
   without_expired_holds(r)
   if #r.holds == 0 then
