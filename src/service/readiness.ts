@@ -1,4 +1,4 @@
-import { BrokerError, messageOf } from '../domain/errors.ts';
+import { BrokerError, hasCode, messageOf } from '../domain/errors.ts';
 import type { Emit } from '../domain/events.ts';
 import type { Images } from '../lifecycle/images.ts';
 import type { DependencyView, ReadinessView } from './api.ts';
@@ -60,7 +60,7 @@ export class Readiness {
   /** With each dependency as it is now. Never rejects. */
   async view(): Promise<ReadinessView> {
     const { store, engine, images } = this.#options;
-    const [storeNow, engineNow] = await Promise.all([asView(() => store.ping()), asView(() => engine.settle())]);
+    const [storeNow, engineNow] = await Promise.all([asView(() => store.ping()), asView(() => answers(engine))]);
     const imagesNow = { ok: images.problem === null, message: images.problem };
     return {
       ready: this.because === null,
@@ -73,6 +73,15 @@ export class Readiness {
     if (this.#ready || this.#draining || !this.#reconciled || !this.#options.images.anyPresent) return;
     this.#ready = true;
     this.#options.emit({ type: 'readiness', ready: true, because: null });
+  }
+}
+
+/** That the store cannot say whether it is the right engine is no fault of the engine's. */
+async function answers(engine: ReadinessOptions['engine']): Promise<void> {
+  try {
+    await engine.settle();
+  } catch (error) {
+    if (!hasCode(error, 'store_unavailable')) throw error;
   }
 }
 

@@ -36,6 +36,28 @@ test('[A-12] whoever met a removal, and then the start that follows it, is answe
   await answer;
 });
 
+test('[A-12] whoever has waited for a removal that ends after its time is told so, and does not wait for a start', async () => {
+  const world = new World();
+  const a = world.replica('a');
+  const { hold } = handedOut(await a.take('u'));
+  await a.store.release(world.idOf('u'), hold);
+  const { id } = world.engine.containers[0]!;
+  await a.runtime.condemn(world.idOf('u'), id); // another replica is removing it
+  let answered: unknown = null;
+  void a.take('u', 5_000).catch((error: unknown) => {
+    answered = error;
+  });
+  await world.clock.advance(4_000);
+  const look = a.points.hold('look');
+  await world.clock.advance(2_000);
+  await look.reached;
+  a.points.hold('waitReady');
+  world.engine.vanish(id);
+  look.release();
+  await world.clock.advance(1_000);
+  expect(answered).toMatchObject({ code: 'sandbox_unsettled' });
+});
+
 test('[A-02] of several that do not wait for a sandbox that is ready, each is handed it', async () => {
   const world = new World();
   const a = world.replica('a');
