@@ -46,6 +46,7 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
     ['a pass leaves the rest to the next one', 'if (leftMs <= 0) return false;', 'if (leftMs <= 0) break;'],
   ]),
   ...rulesOf('src/lifecycle/renewal.ts', LIFECYCLE, [
+    ['what was handed over while a pass was under way is not renewed', 'const mine = leases.filter(({ record: { id, fence } }) => tracked.current(id, sentAt)?.record.fence === fence);', 'const mine = leases;'],
     ['what was lapsed is written again', 'await this.#reassert(lease);', ';'],
     ['what was lost is forgotten', "if (tracked.forget(id, fence)) emit({ type: 'lease-lost', sandbox: id, fence });\n          break;", 'break;'],
     ['a lease is as old as the sending of its renewal', 'tracked.renewed(id, fence, sentAt);', 'tracked.renewed(id, fence, clock.monotonic());'],

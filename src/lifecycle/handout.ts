@@ -33,7 +33,10 @@ export interface Start {
   readonly residueHow: RemoveHow;
 }
 
-/** What one look or one start came to. `moved`: somebody else changed the sandbox meanwhile; begin again. */
+/**
+ * What one look or one start came to. `moved`: the record is not what it was, and no start of this replica's is left that
+ * somebody would have to carry on; begin again.
+ */
 export type Step = Handout | Unchecked | Start | 'moved';
 
 /** Why an acquire takes longer than a look. */

@@ -53,11 +53,13 @@ export class Renewal {
   async #batch(leases: readonly Tracked[]): Promise<number> {
     const { store, tracked, clock, emit } = this.#options;
     const sentAt = clock.monotonic();
+    // What was handed over or taken anew since the pass began is not renewed.
+    const mine = leases.filter(({ record: { id, fence } }) => tracked.current(id, sentAt)?.record.fence === fence);
     const replies = await store.renew(
-      leases.map(({ record: { id, fence, state } }) => ({ id, fence, ready: state === 'ready' })),
+      mine.map(({ record: { id, fence, state } }) => ({ id, fence, ready: state === 'ready' })),
     );
     let renewed = 0;
-    for (const lease of leases) {
+    for (const lease of mine) {
       const { id, fence } = lease.record;
       switch (replies.get(id)) {
         case 'renewed':

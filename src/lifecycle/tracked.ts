@@ -3,6 +3,7 @@ import type { LeaseRecord } from '../domain/sandbox.ts';
 
 /** A lease that this replica believes to be its own. */
 export interface Tracked {
+  /** As it was when it was given or taken last; the store may know a later state. */
   readonly record: LeaseRecord;
   /** Monotonic milliseconds at which the call that last confirmed it was sent. */
   readonly confirmedAt: number;

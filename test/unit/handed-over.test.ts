@@ -15,6 +15,21 @@ test('[S-02] what was handed over at shutdown is not taken back by a renewal tha
   expect(world.record('u')).toMatchObject({ owner: 'b' });
 });
 
+test('[S-02] a renewal pass under way takes nothing back that was handed over meanwhile', async () => {
+  const world = new World({ maxSandboxes: 0 });
+  const [a, b] = [world.replica('a'), world.replica('b')];
+  const users = Array.from({ length: 250 }, (_, n) => `u${n}`); // two batches
+  for (const user of users) handedOut(await a.take(user));
+  const renew = a.storePoints.hold('renew', 'after');
+  const pass = a.renewal.pass();
+  await renew.reached;
+  await a.shutdown.keep();
+  renew.release();
+  await pass;
+  await b.reconciler.pass();
+  expect(users.filter((user) => world.record(user)?.owner === 'a')).toEqual([]);
+});
+
 test('[S-02] with "destroy" a start that becomes ready while it is looked at is removed too', async () => {
   const world = new World();
   const a = world.replica('a', { peers: false });
