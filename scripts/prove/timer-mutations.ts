@@ -100,7 +100,7 @@ export const TIMER_MUTATIONS: readonly Mutation[] = [
     ['what has ended is not renewed', 'if (mine?.record.container === container) tracked.forget(id, mine.record.fence);', ''],
   ]),
   ...rulesOf('src/lifecycle/liveness.ts', LIFECYCLE, [
-    ['an end that the list does not show yet is looked at again', 'await clock.pause(END_LOOK_MS);', 'return;'],
+    ['an end that the list does not show yet is looked at again', 'await clock.pause(pauseMs);', 'return;'],
     ['an exit code that was told is kept for the removal', 'told ?? this.#exitCodes.get(container) ?? null', 'told'],
   ]),
   ...rulesOf('src/lifecycle/shutdown.ts', LIFECYCLE, [

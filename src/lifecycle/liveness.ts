@@ -20,8 +20,8 @@ export interface LivenessOptions {
 
 /** How many ends are looked at at a time: all containers of an engine may have ended at once. */
 const PARALLEL_ENDS = 8;
-const END_LOOKS = 10;
-const END_LOOK_MS = 50;
+/** Between the looks at one; each is twice as long as the one before. */
+const END_PAUSE_MS = { first: 50, last: 1_600 };
 
 /**
  * Which containers run, known from the engine's events, so that a re-acquire need not ask. A list closes the gap
@@ -172,10 +172,11 @@ export class Liveness {
   /** An engine tells of an end a moment before its list shows it. */
   async #noteEnd(id: SandboxId, container: ContainerId, exitCode: number | null): Promise<void> {
     const { endings, clock } = this.#options;
-    for (let looks = 1; looks <= END_LOOKS; looks += 1) {
+    for (let pauseMs = END_PAUSE_MS.first; pauseMs <= END_PAUSE_MS.last; pauseMs *= 2) {
       if (await endings.note(id, container, exitCode)) return;
-      await clock.pause(END_LOOK_MS);
+      await clock.pause(pauseMs);
     }
+    await endings.note(id, container, exitCode);
   }
 
   #forgetAll(): void {
