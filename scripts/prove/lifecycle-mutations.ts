@@ -68,7 +68,7 @@ export const LIFECYCLE_MUTATIONS: readonly Mutation[] = [
   ...rulesOf('src/lifecycle/destroy.ts', LIFECYCLE, [
     ['a destroy finishes a removal that expired', "return claim === 'refused' ? 'again' : finished(await teardown.run(claim, 'explicit'));", "return 'again';"],
     ['a destroy goes for the container that the record names', 'ready ? record.container : await', 'await'],
-    ['a destroy has an end', "if (clock.monotonic() >= until) return 'unfinished';", ''],
+    ['a destroy has an end', "if (clock.monotonic() >= until) break;", ''],
     ['a destroy that found a newer container looks again', "return record === null && container === null ? 'gone' : 'again';", "return 'gone';"],
     ['an engine that cannot say is no proof of nothing', 'if (seen.cause instanceof BrokerError) throw seen.cause;\n    throw', 'if (id) return null;\n    throw'],
     ['a removal that failed is not told as gone', "outcome === 'failed' ? 'unfinished' : 'again'", "outcome === 'failed' ? 'gone' : 'again'"],

@@ -1,4 +1,5 @@
 import { BrokerError } from '../domain/errors.ts';
+import type { Emit } from '../domain/events.ts';
 import type { ContainerId, SandboxId } from '../domain/ids.ts';
 import { isExpired, type LeaseRecord } from '../domain/sandbox.ts';
 import type { Clock } from '../domain/timing.ts';
@@ -13,6 +14,7 @@ export interface DestroyOptions {
   readonly engine: Engine;
   readonly teardown: Teardown;
   readonly clock: Clock;
+  readonly emit: Emit;
   /** How long one destruction goes on trying to get hold of a sandbox that is being started or removed. */
   readonly patienceMs: number;
 }
@@ -35,18 +37,21 @@ export class Destroy {
 
   /**
    * `gone`: nothing is left of the sandbox. `unfinished`: its container could not be removed, and goes on being tried
-   * by whoever finds it; or it is still being started or removed by somebody else. Rejects with `store_unavailable`,
+   * by whoever finds it; or it is still being started or removed by somebody else. Either is told as an event. Rejects with `store_unavailable`,
    * or with the runtime's error when the engine cannot say what there is.
    */
   async run(id: SandboxId): Promise<'gone' | 'unfinished'> {
-    const { clock, patienceMs } = this.#options;
+    const { clock, emit, patienceMs } = this.#options;
     const until = clock.monotonic() + patienceMs;
     for (;;) {
       const outcome = await this.#attempt(id);
       if (outcome !== 'again') return outcome;
-      if (clock.monotonic() >= until) return 'unfinished';
+      if (clock.monotonic() >= until) break;
       await clock.pause(LOOK_AGAIN_MS);
     }
+    const message = 'it is still being started or removed by somebody else; if it stays, destroy it again';
+    emit({ type: 'removal-failed', reason: 'explicit', message, sandbox: id });
+    return 'unfinished';
   }
 
   /** One look, and what it asks for. */

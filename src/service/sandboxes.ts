@@ -83,14 +83,11 @@ export class Sandboxes implements SandboxService {
     const patience = new AbortController();
     const work = tasks.add(destroy.run(id));
     let answered = false;
-    // The caller has been told that it goes on: that it does not is told in the log.
-    const given = (message: string): void => {
+    work.catch((error: unknown) => {
+      // The caller has been told that it goes on: that it does not is told in the log.
+      const message = `${messageOf(error)}; destroy it again`;
       if (answered) emit({ type: 'removal-failed', reason: 'explicit', message, sandbox: id });
-    };
-    work.then(
-      (outcome) => outcome === 'unfinished' && given('it is not finished; if the sandbox stays, destroy it again'),
-      (error: unknown) => given(`${messageOf(error)}; destroy it again`),
-    );
+    });
     const late = clock.pause(destroyWaitMs, patience.signal).then(() => 'unfinished' as const);
     try {
       return (await Promise.race([work, late])) === 'gone' ? 'gone' : 'removing';
