@@ -37,8 +37,8 @@ export class Destroy {
 
   /**
    * `gone`: nothing is left of the sandbox. `unfinished`: its container could not be removed, and goes on being tried
-   * by whoever finds it; or it is still being started or removed by somebody else. Either is told as an event. Rejects with `store_unavailable`,
-   * or with the runtime's error when the engine cannot say what there is.
+   * by whoever finds it; or it is still being started or removed by somebody else. Either is told as an event. Rejects
+   * with `store_unavailable`, or with the runtime's error when the engine cannot say what there is.
    */
   async run(id: SandboxId): Promise<'gone' | 'unfinished'> {
     const { clock, emit, patienceMs } = this.#options;
