@@ -91,6 +91,8 @@ export function censusContract(rule: Rule): void {
       await s.expire();
       await counted(s, [MINE]);
       expect(await take(s, 't2')).toEqual(FULL);
+      await counted(s);
+      expect(await sandboxes(s)).toBe(0);
     },
     one,
   );
