@@ -53,6 +53,7 @@ export class FailedStarts {
       if (claim !== 'refused') teardown.begin(claim, 'failed-start', 'kill');
     }
   }
+
   /** A record that cannot be read by now is cleared by a DELETE, together with what has the name. */
   async #claim(id: SandboxId, { fence, container }: FailedStart): Promise<Claim | 'refused'> {
     try {

@@ -56,7 +56,10 @@ export class IdleReaper {
     while (this.#underWay.size >= AT_ONCE && !stopping?.aborted) {
       const leftMs = until - clock.monotonic();
       if (leftMs <= 0) return false;
-      await Promise.race([...this.#underWay, clock.pause(leftMs, stopping)]);
+      const waited = new AbortController();
+      const signal = stopping === undefined ? waited.signal : AbortSignal.any([stopping, waited.signal]);
+      await Promise.race([...this.#underWay, clock.pause(leftMs, signal)]);
+      waited.abort();
     }
     return !stopping?.aborted;
   }

@@ -62,13 +62,18 @@ test('[L-28] [A-05] a record that cannot be read stops neither the renewal pass 
   expect(world.record('v')?.state).toBe('gone');
 });
 
-test('[A-15] an acquire that cannot claim what it would replace leaves no hold behind', async () => {
-  const world = new World();
+/** A replica whose profile has changed since the sandbox of "u", which nobody holds, was made. */
+async function wantsAnother(world: World): Promise<Replica> {
   const old = world.replica('a', { onSpecChange: 'replace', spec: 'spec-1' });
   const { sandbox, hold } = handedOut(await old.take('u'));
   await old.store.release(sandbox.id, hold);
   await world.clock.advance(1_000);
-  const b = world.replica('b', { onSpecChange: 'replace', spec: 'spec-2' });
+  return world.replica('b', { onSpecChange: 'replace', spec: 'spec-2' });
+}
+
+test('[A-15] an acquire that cannot claim what it would replace leaves no hold behind', async () => {
+  const world = new World();
+  const b = await wantsAnother(world);
   b.storePoints.failNext('claim', new BrokerError('store_unavailable', 'Command timed out'));
   await expect(b.take('u')).rejects.toMatchObject({ code: 'store_unavailable' });
   expect(world.record('u')?.holds.size).toBe(0);
@@ -76,11 +81,7 @@ test('[A-15] an acquire that cannot claim what it would replace leaves no hold b
 
 test('[A-15] a caller that does not wait is told that its sandbox is started, not that another replica changes it', async () => {
   const world = new World();
-  const old = world.replica('a', { onSpecChange: 'replace', spec: 'spec-1' });
-  const { sandbox, hold } = handedOut(await old.take('u'));
-  await old.store.release(sandbox.id, hold);
-  await world.clock.advance(1_000);
-  const b = world.replica('b', { onSpecChange: 'replace', spec: 'spec-2' });
+  const b = await wantsAnother(world);
   const told = await b.take('u', 0).then(
     ({ kind }) => kind,
     ({ message }: Error) => message,

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { BrokerError } from '../../src/domain/errors.ts';
 import type { BrokerEvent } from '../../src/domain/events.ts';
+import type { ContainerId } from '../../src/domain/ids.ts';
 import { Sandboxes } from '../../src/service/sandboxes.ts';
 import { handedOut, type Replica, World } from '../support/world.ts';
 
@@ -14,13 +15,19 @@ test('[S-01] at the end of the drain whoever waits in line for a slot is told 50
   expect(await waiting).toMatchObject({ code: 'shutting_down' });
 });
 
+/** The container of the sandbox of "u", which another replica is removing. */
+async function beingRemoved(world: World, { take, store, runtime }: Replica): Promise<ContainerId> {
+  const { hold } = handedOut(await take('u'));
+  await store.release(world.idOf('u'), hold);
+  const { id } = world.engine.containers[0]!;
+  await runtime.condemn(world.idOf('u'), id);
+  return id;
+}
+
 test('[A-12] whoever met a removal, and then the start that follows it, is answered 202 when its time is over', async () => {
   const world = new World();
   const a = world.replica('a');
-  const { hold } = handedOut(await a.take('u'));
-  await a.store.release(world.idOf('u'), hold);
-  const { id } = world.engine.containers[0]!;
-  await a.runtime.condemn(world.idOf('u'), id); // another replica is removing it
+  const id = await beingRemoved(world, a);
   const ready = a.points.hold('waitReady');
   let answered: unknown = null;
   const answer = a.take('u', 5_000).then((outcome) => {
@@ -39,10 +46,7 @@ test('[A-12] whoever met a removal, and then the start that follows it, is answe
 test('[A-12] whoever has waited for a removal that ends after its time is told so, and does not wait for a start', async () => {
   const world = new World();
   const a = world.replica('a');
-  const { hold } = handedOut(await a.take('u'));
-  await a.store.release(world.idOf('u'), hold);
-  const { id } = world.engine.containers[0]!;
-  await a.runtime.condemn(world.idOf('u'), id); // another replica is removing it
+  const id = await beingRemoved(world, a);
   let answered: unknown = null;
   void a.take('u', 5_000).catch((error: unknown) => {
     answered = error;

@@ -64,6 +64,7 @@ test('[T-01] a crowd of idle sandboxes goes a few at a time; one that waits for 
   }
   await world.pass(IDLE_MS, a);
   const held = Array.from({ length: 10 }, () => a.points.hold('condemn'));
+  const { waiting } = world.clock;
   const pass = a.reaper.pass();
   await held[3]!.reached;
   await world.clock.advance(5_000);
@@ -75,6 +76,7 @@ test('[T-01] a crowd of idle sandboxes goes a few at a time; one that waits for 
   expect(a.storePoints.count('claim')).toBe(5);
   for (const point of held) point.release();
   await pass;
+  expect(world.clock.waiting, 'a timer is left').toBe(waiting);
   await a.tasks.drained(60_000);
   expect(world.engine.containers).toHaveLength(1);
   expect(world.record(last)?.state).toBe('ready');
